@@ -1,5 +1,5 @@
-//! Runs held against each other, or against published figures: for each operation
-//! the figures, their ratio with an interval, and a verdict.
+//! Comparison of runs with each other, or with published figures. Each operation has its figures,
+//! their ratio with an interval, and a verdict.
 //!
 //! The statistics are in docs/reference/compare.md.
 
@@ -33,14 +33,14 @@ use figure::{Sampled, find};
 use published::{Column, Place, Unmeasured};
 use samples::{RowSamples, gather};
 
-/// What counts as a difference.
+/// Thresholds of a comparison.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Options {
-    /// The least change of a figure that counts, as a share of the base.
+    /// Smallest change of a figure that counts, as a share of the base.
     pub min_effect: f64,
-    /// The probability that no row differs by chance, where nothing does: below 1.
+    /// Probability that no row differs by chance if there is no difference; below 1.
     pub confidence: f64,
-    /// Runs are compared although they did different things.
+    /// True to compare runs that did different things.
     pub even_if_different: bool,
     /// `--fail-if`
     pub conditions: Vec<Condition>,
@@ -57,17 +57,17 @@ impl Default for Options {
     }
 }
 
-/// Why there is no comparison. Each text is one sentence.
+/// The reason for refusing a comparison. Each text is one sentence.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum Refusal {
-    /// A result file holds a distribution that is none.
+    /// A result file holds an invalid distribution.
     #[error("{run}: {row}: {error}")]
     Unreadable {
         /// The file.
         run: String,
         /// The row.
         row: String,
-        /// What is wrong.
+        /// The error.
         error: HistError,
     },
     /// The runs did different things.
@@ -76,14 +76,14 @@ pub enum Refusal {
     /// They have no row in common.
     #[error("no operation has finished in both {base} and {new}{keys}")]
     NothingInCommon {
-        /// What is compared with.
+        /// The base of the comparison.
         base: String,
-        /// What is compared.
+        /// The compared runs.
         new: String,
-        /// Of sweeps: which keys differ, a clause behind a colon; empty where none do.
+        /// Of sweeps: the differing keys, a clause after a colon; empty where none differ.
         keys: String,
     },
-    /// A condition about what is not there.
+    /// A condition about an operation or figure that does not exist.
     #[error("--fail-if {0}")]
     Condition(String),
 }
@@ -93,21 +93,21 @@ fn listed(differences: &[Difference]) -> String {
     plain(&all.join("; ")).into_owned()
 }
 
-/// How a row of NEW stands against that of BASE.
+/// Result of comparing a row of NEW with that of BASE.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
-    /// It is faster by at least the least effect that counts, and not by chance.
+    /// Faster by at least the smallest change that counts, and not by chance.
     Faster,
-    /// It is slower likewise.
+    /// Slower by at least that much, and not by chance.
     Slower,
-    /// Neither is shown.
+    /// No difference is shown.
     NoDifference,
-    /// Nothing can be said.
+    /// Too few samples for a verdict.
     TooFew,
 }
 
 impl Verdict {
-    /// In words.
+    /// The verdict in words.
     pub fn words(self) -> &'static str {
         match self {
             Verdict::Faster => "faster",
@@ -121,15 +121,15 @@ impl Verdict {
 /// One figure of both sides.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Outcome {
-    /// Which.
+    /// The figure.
     pub figure: &'static Figure,
-    /// Of BASE, in the figure's unit.
+    /// Its value in BASE, in the figure's unit.
     pub base: f64,
-    /// Of NEW.
+    /// Its value in NEW.
     pub new: f64,
     /// new / base.
     pub ratio: f64,
-    /// The ratios that fit the samples; `None` where there are too few of them.
+    /// The ratios that fit the samples; `None` with too few samples.
     pub interval: Option<Interval>,
 }
 
@@ -147,7 +147,7 @@ pub struct Interval {
 }
 
 impl Outcome {
-    /// Whether the interval says that there is a difference.
+    /// Returns true if the interval shows a difference.
     pub fn is_shown(&self) -> bool {
         self.interval.is_some_and(|interval| {
             let holds_no_change = (interval.low..=interval.high).contains(&1.0);
@@ -159,48 +159,47 @@ impl Outcome {
 /// One operation on both sides.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Row {
-    /// The cell of the series that it is of; `None` where runs are compared.
+    /// The cell of the series to which it belongs; `None` when runs are compared.
     pub cell: Option<String>,
     /// Name for machines.
     pub name: String,
     /// Name for people.
     pub label: String,
-    /// What the samples of BASE are.
+    /// The samples of BASE.
     pub base: Basis,
-    /// What those of NEW are.
+    /// The samples of NEW.
     pub new: Basis,
-    /// Its figures, those that both sides have.
+    /// The figures that both sides have.
     pub figures: Vec<Outcome>,
-    /// The figure that the verdict is about.
+    /// The figure that the verdict judges.
     pub judged_by: &'static Figure,
     /// The verdict.
     pub verdict: Verdict,
-    /// What the sides measured otherwise than each other: another cache, other sizes.
+    /// Differences between the measurements of the sides: another cache, other sizes.
     pub unlike: Vec<Difference>,
-    /// On one side at least, too many operations were due and never started: they are in
-    /// no response time.
+    /// On at least one side, too many due operations never started: no response time includes them.
     pub starved: bool,
 }
 
 impl Row {
-    /// The figure that the verdict is about.
+    /// The figure that the verdict judges.
     pub fn judged(&self) -> Option<&Outcome> {
         self.figures.iter().find(|f| f.figure == self.judged_by)
     }
 
-    /// Whether it has too few samples for any verdict.
+    /// Returns true if it has too few samples for any verdict.
     fn lacks_samples(&self) -> bool {
         self.judged()
             .is_none_or(|outcome| outcome.interval.is_none())
     }
 
-    /// Its name, behind that of its cell.
+    /// Its name, after that of its cell.
     pub fn full_name(&self) -> String {
         within(self.cell.as_deref(), &self.name)
     }
 }
 
-/// The name of an operation, behind that of its cell.
+/// The name of an operation, after that of its cell.
 fn within(cell: Option<&str>, row: &str) -> String {
     cell.map_or_else(|| row.to_owned(), |cell| format!("{cell}: {row}"))
 }
@@ -208,47 +207,46 @@ fn within(cell: Option<&str>, row: &str) -> String {
 /// One side.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Side {
-    /// What was run, when and where, a line for each run.
+    /// The workload, time and place of each run, one a line.
     pub lines: Vec<String>,
     /// The names of its files, or of the published column.
     pub names: Vec<String>,
 }
 
-/// All that there is to say.
+/// The whole comparison.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Comparison {
-    /// What is compared with.
+    /// The base of the comparison.
     pub base: Side,
-    /// What is compared.
+    /// The compared runs.
     pub new: Side,
-    /// What counts.
+    /// The thresholds.
     pub options: Options,
-    /// What there is besides where series are compared.
+    /// Further results of comparing series.
     pub series: Option<SeriesPart>,
-    /// The operations that both have, in the order of BASE; of a series, of each cell.
+    /// The operations of both sides, in the order of BASE; of a series, of each cell.
     pub rows: Vec<Row>,
-    /// What differs besides, and is compared all the same; with published figures:
-    /// the set-ups.
+    /// Other differences, which did not prevent the comparison; with published figures: the
+    /// set-ups.
     pub differences: Vec<Difference>,
     /// Published rows that the runs did not measure.
     pub unmeasured: Vec<Unmeasured>,
-    /// What the reader should know.
+    /// Notes for the reader.
     pub notes: Vec<String>,
     /// The conditions.
     pub judged: Vec<Judged>,
 }
 
 impl Comparison {
-    /// Whether one of the conditions is met.
+    /// Returns true if one of the conditions is met.
     pub fn fails(&self) -> bool {
         self.judged.iter().any(|judged| !judged.met.is_empty())
     }
 }
 
-/// Holds NEW against BASE; several runs of a side are its samples.
+/// Compares NEW with BASE; several runs of a side are its samples.
 ///
-/// # Errors
-/// A sentence that says why they are not compared.
+/// # Errors A sentence that says why they are not compared.
 pub fn compare(
     base: &[Run<'_>],
     new: &[Run<'_>],
@@ -275,24 +273,24 @@ pub fn compare(
     draft.judged(options)
 }
 
-/// What two sides have in common, and what they have not.
+/// The rows and differences of two sides.
 #[derive(Default)]
 struct Paired {
     pairs: Vec<Pair>,
     differences: Vec<Difference>,
     notes: Vec<String>,
-    /// Rows of BASE that have no figure in NEW.
+    /// Rows of BASE without a figure in NEW.
     gone: Vec<Missing>,
 }
 
-/// An operation of BASE that NEW has no figure of, by its cell and its name.
+/// An operation of BASE without a figure in NEW, by its cell and its name.
 #[derive(Debug, Clone, PartialEq)]
 struct Missing {
     cell: Option<String>,
     row: String,
 }
 
-/// Finds the rows that both sides have; `different`: they need not have done the same.
+/// Finds the rows of both sides; `different` allows runs that did different things.
 fn paired(base: &[Run<'_>], new: &[Run<'_>], different: bool) -> Result<Paired, Refusal> {
     let (base_rows, new_rows) = (gather(base)?, gather(new)?);
     let differences = even::of_runs(base, new);
@@ -320,17 +318,16 @@ fn paired(base: &[Run<'_>], new: &[Run<'_>], different: bool) -> Result<Paired, 
     })
 }
 
-/// Holds runs against a published column: the rows that measure the same thing.
+/// Compares runs with a published column: the rows that measure the same thing.
 ///
-/// # Errors
-/// A sentence that says why they are not compared.
+/// # Errors A sentence that says why they are not compared.
 pub fn against(
     column: &Column,
     runs: &[Run<'_>],
     options: &Options,
 ) -> Result<Comparison, Refusal> {
     let rows = gather(runs)?;
-    // Among themselves the runs have done the same.
+    // The runs must have done the same among themselves.
     let (first, others) = runs.split_at(runs.len().min(1));
     let uneven = even::of_runs(first, others);
     if !uneven.is_empty() && !options.even_if_different {
@@ -405,7 +402,7 @@ fn names(runs: &[Run<'_>]) -> Vec<String> {
     runs.iter().map(|run| run.name.to_owned()).collect()
 }
 
-/// A row before it is judged, with the estimates of both sides.
+/// A row before judging, with the estimates of both sides.
 struct Pair {
     cell: Option<String>,
     name: String,
@@ -426,8 +423,8 @@ impl Pair {
     }
 }
 
-/// The figure of a row that a verdict is about: the rate, but in an open loop,
-/// whose rate is given, the mean response time, and of single operations the time.
+/// The figure that a verdict judges: the rate, or the mean response time in an open loop, whose
+/// rate is given. Single operations are judged by their time.
 fn judging(response: bool, one_each: bool) -> &'static Figure {
     let name = match (response, one_each) {
         (true, _) => "response-mean",
@@ -489,7 +486,7 @@ fn add_published(
     pairs[place].figures.push((figure, base, new));
 }
 
-/// A comparison before it is judged.
+/// A comparison before judging.
 struct Draft {
     base: Side,
     new: Side,
@@ -499,8 +496,7 @@ struct Draft {
 }
 
 impl Draft {
-    /// # Errors
-    /// A condition about what is not there.
+    /// # Errors A condition about an operation or figure that does not exist.
     fn judged(self, options: &Options) -> Result<Comparison, Refusal> {
         let Draft {
             base,
@@ -540,9 +536,9 @@ impl Draft {
     }
 }
 
-/// Tests the figures that verdicts are about together, and each other figure by itself.
+/// Tests the judged figures of all rows together, and each other figure by itself.
 fn judge(pairs: Vec<Pair>, options: &Options) -> Vec<Row> {
-    // Without the last digits, which are those of the subtraction.
+    // Round off the digits that subtraction made inexact.
     let alpha = ((1.0 - options.confidence) * 1e12).round() / 1e12;
     let of = |choose: &dyn Fn(&Pair) -> &'static Figure| -> Vec<Option<Interval>> {
         let figures = pairs.iter().map(|pair| pair.sampled(choose(pair)));
@@ -578,7 +574,7 @@ fn judge(pairs: Vec<Pair>, options: &Options) -> Vec<Row> {
             unlike: pair.unlike.clone(),
             starved: pair.starved,
         };
-        // Response times without the operations that waited longest say nothing.
+        // Response times without the operations that waited longest prove nothing.
         let judged = row.judged().filter(|_| !row.starved);
         row.verdict = judged.map_or(Verdict::TooFew, |o| verdict(o, options));
         row
@@ -586,7 +582,7 @@ fn judge(pairs: Vec<Pair>, options: &Options) -> Vec<Row> {
     rows.collect()
 }
 
-/// Intervals of one figure of some rows: by permutation, of published figures by Student's t.
+/// Intervals of one figure of some rows: by permutation, or by Student's t for published figures.
 fn intervals(rows: &[Option<(&Sampled, &Sampled)>], alpha: f64) -> Vec<Option<Interval>> {
     let is_published = rows.iter().flatten().any(|(base, _)| base.logs.is_empty());
     let (found, levels) = match is_published {
@@ -597,7 +593,7 @@ fn intervals(rows: &[Option<(&Sampled, &Sampled)>], alpha: f64) -> Vec<Option<In
     rows.map(|((sides, found), level)| {
         let ((low, high), p) = found?;
         let (base, new) = (*sides)?;
-        // A percentile of everything merged may lie elsewhere than those of the samples.
+        // A percentile of all merged values may differ from those of the samples.
         let ratio = new.value / base.value;
         Some(Interval {
             low: low.min(ratio),
@@ -609,7 +605,7 @@ fn intervals(rows: &[Option<(&Sampled, &Sampled)>], alpha: f64) -> Vec<Option<In
     .collect()
 }
 
-/// Lowest and highest ratio, and p; `None` where there are too few samples.
+/// Lowest and highest ratio, and p; `None` with too few samples.
 type Tested = Option<((f64, f64), f64)>;
 
 fn by_permutation(rows: &[Option<(&Sampled, &Sampled)>], alpha: f64) -> Vec<Tested> {
@@ -631,7 +627,7 @@ fn by_permutation(rows: &[Option<(&Sampled, &Sampled)>], alpha: f64) -> Vec<Test
         .collect()
 }
 
-/// With the levels after Holm.
+/// Tests against published figures, with levels by Holm's procedure.
 fn against_published(
     rows: &[Option<(&Sampled, &Sampled)>],
     alpha: f64,
@@ -665,7 +661,7 @@ fn verdict(outcome: &Outcome, options: &Options) -> Verdict {
     }
 }
 
-/// What was left out, and what failed.
+/// Notes on excluded and failed operations.
 fn notes(side: &str, rows: &[RowSamples]) -> Vec<String> {
     let mut notes = Vec::new();
     for row in rows {
@@ -693,8 +689,8 @@ fn notes(side: &str, rows: &[RowSamples]) -> Vec<String> {
     notes
 }
 
-/// The rows of BASE that have no figure in NEW. `different`: those that NEW did not
-/// even try may be missing.
+/// The rows of BASE without a figure in NEW. With `different`, rows that NEW did not even try may
+/// be missing.
 fn gone(base: &[RowSamples], new: &[RowSamples], different: bool) -> Vec<String> {
     let has_none = |row: &&RowSamples| match new.iter().find(|other| other.name == row.name) {
         Some(other) => other.runs.is_empty(),
@@ -707,7 +703,7 @@ fn gone(base: &[RowSamples], new: &[RowSamples], different: bool) -> Vec<String>
         .collect()
 }
 
-/// The rows that only one side has.
+/// Names the rows that only one side has.
 fn one_sided(side: &str, own: &[RowSamples], other: &[RowSamples]) -> Option<String> {
     let has = |rows: &[RowSamples], name: &str| {
         rows.iter()
@@ -720,7 +716,7 @@ fn one_sided(side: &str, own: &[RowSamples], other: &[RowSamples]) -> Option<Str
     (!only.is_empty()).then(|| format!("only {side} has {}", only.join(", ")))
 }
 
-/// What the reader should know of rows.
+/// Notes about rows for the reader.
 fn row_notes(rows: &[Row], options: &Options) -> Vec<String> {
     let unlike = rows.iter().flat_map(|row| {
         let name = row.full_name();

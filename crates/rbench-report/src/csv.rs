@@ -1,6 +1,5 @@
-//! Tidy tables: one row an operation, a host, a rank, an interval or a mark; columns are
-//! named as the fields of the result file, so that a table needs no explanation
-//! of its own. What is unknown is empty.
+//! Tidy tables: one row for each operation, host, rank, interval or mark. Columns are named like
+//! the fields of the result file, so that tables need no explanation. Unknown values are empty.
 
 use rbench_core::plain::cell;
 
@@ -86,8 +85,7 @@ pub fn hosts(results: &[RunResult]) -> String {
     table(&columns, rows)
 }
 
-/// One row for each rank of each operation; of very many ranks those that the
-/// result file has.
+/// One row for each rank of each operation; of very many ranks only those in the result file.
 pub fn ranks(results: &[RunResult]) -> String {
     type Rank<'r> = (Phase<'r>, &'r RankResult);
     let mut columns = keys(|row: &Rank<'_>| row.0);
@@ -154,7 +152,7 @@ impl<'r> Mark<'r> {
     }
 }
 
-/// One row for each mark of each operation; of a mark outside of all phases one.
+/// One row for each mark of each operation, and one for a mark outside of all phases.
 pub fn marks(results: &[RunResult]) -> String {
     let mut columns = Vec::new();
     columns! { columns: Mark<'_>;

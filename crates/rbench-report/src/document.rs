@@ -1,4 +1,4 @@
-//! What a file of rbench holds: a run, or a series of runs.
+//! The content of a file that rbench wrote: a run, or a series of runs.
 
 use crate::journal::{self, ReadError};
 use crate::schema::{RunResult, SeriesResult};
@@ -14,10 +14,9 @@ pub enum Document {
 }
 
 impl Document {
-    /// Reads a finished file or a journal, of whichever kind.
+    /// Reads a finished file or a journal.
     ///
-    /// # Errors
-    /// Words that follow the name of the file.
+    /// # Errors Words that follow the name of the file.
     pub fn read(bytes: &[u8]) -> Result<Document, ReadError> {
         if series::journal::is_series(bytes) {
             let series = series::journal::read(bytes)?;
@@ -26,7 +25,7 @@ impl Document {
         Ok(Document::Run(Box::new(journal::read_any(bytes)?)))
     }
 
-    /// Its runs; each cell of a series has the values of the keys as labels.
+    /// Its runs; a series' cells have the values of its keys as labels.
     pub fn runs(&self) -> Vec<RunResult> {
         match self {
             Document::Run(run) => vec![run.as_ref().clone()],
@@ -53,7 +52,7 @@ impl Document {
         }
     }
 
-    /// Whether an operation of any run has this name.
+    /// Returns true if an operation of any run has this name.
     pub fn has_row(&self, name: &str) -> bool {
         let has = |run: &RunResult| run.phases.iter().any(|phase| phase.name == name);
         match self {

@@ -293,7 +293,7 @@ pub(crate) fn merged<'h>(all: impl Iterator<Item = &'h Hist>) -> Option<Box<Hist
     let mut sum: Option<Histogram<u64>> = None;
     for one in all.filter_map(|hist| hist.latency().ok()) {
         match &mut sum {
-            // Both have the same precision: every value of one fits into the other.
+            // Both have the same precision, so every value fits.
             Some(sum) => drop(sum.add(one)),
             None => sum = Some(one),
         }

@@ -1,11 +1,10 @@
-//! What follows from the phases of a whole result.
+//! Results that are derived from the phases of a whole run.
 
 use crate::schema::RunResult;
 use crate::{repetition, summary, warnings};
 
-/// Computes `summary` and `warnings` from the phases. Warnings that the run
-/// itself put there (codes that no rule of [`warnings`] uses) are kept, so
-/// that finishing twice changes nothing.
+/// Computes `summary` and `warnings` from the phases. Keeps warnings that the run itself added
+/// (codes that no rule of [`warnings`] uses), so that finishing twice changes nothing.
 pub fn finish(result: &mut RunResult) {
     let looks = match result.repetition {
         Some(_) => summary::Looks::EachTime,

@@ -1,10 +1,9 @@
-//! The outputs of `rbench fio`: what fio 3.33 prints, as people and programs
-//! read it: normal, terse, JSON, and the lines of its logs.
+//! The outputs of `rbench fio` in the formats of fio 3.33: normal, terse, JSON, and the lines of
+//! its logs.
 //!
-//! Everything is a pure function of a [`FioRun`]. What fio does not report
-//! (response times, hosts, the slowest rank) is in rbench's own report instead.
-//! Where fio's numbers are wrong ours are right: no percentile is above the
-//! maximum, and none is cut off at 17 s.
+//! Everything is a pure function of a [`FioRun`]. Facts that fio does not report (response times,
+//! hosts, the slowest rank) are in rbench's own report. Where fio's numbers are wrong ours are
+//! right: no percentile exceeds the maximum, and none is cut off at 17 s.
 
 pub mod compressed;
 mod form;
@@ -32,7 +31,7 @@ pub use normal::normal;
 pub use numbers::Form;
 pub use terse::terse;
 
-/// The version of the terse output that nobody has to ask for.
+/// The default version of the terse output.
 pub const TERSE_VERSION: u8 = 3;
 
 /// A run of `rbench fio`, or its state during the run (`status-interval`).
@@ -46,13 +45,13 @@ pub struct FioRun {
     pub started_ms: u64,
     /// End of the run, or now, ms since the epoch.
     pub ended_ms: u64,
-    /// Seconds east of UTC that times of day are shown in.
+    /// Offset of times of day from UTC, seconds east.
     pub utc_offset_s: i32,
-    /// Options of the section `global`, as they were typed.
+    /// Options of the section `global`, as typed.
     pub global_options: Vec<(String, String)>,
-    /// In the order of jobs and workers, as [`add`] puts them there.
+    /// Entries in the order of jobs and workers, as [`add`] builds them.
     pub entries: Vec<FioEntry>,
-    /// What devices and processors did meanwhile.
+    /// The use of devices and processors during the run.
     pub machine: Machine,
 }
 
@@ -63,66 +62,65 @@ pub struct FioEntry {
     pub name: String,
     /// Its group (`groupid`), from 0.
     pub group: u32,
-    /// Whether it stands for all workers of its group (`group_reporting`).
+    /// True if it covers all workers of its group (`group_reporting`).
     pub group_reporting: bool,
-    /// Options of the job, as they were typed.
+    /// Options of the job, as typed.
     pub options: Vec<(String, String)>,
-    /// What was done; already merged for several workers.
+    /// Measurements, already merged for several workers.
     pub outcome: JobOutcome,
     /// Percentiles to show, 0 to 100, ascending.
     pub percentiles: Vec<f64>,
-    /// Whether they are shown for clat.
+    /// Show them for clat.
     pub clat_percentiles: bool,
-    /// Whether they are shown for lat.
+    /// Show them for lat.
     pub lat_percentiles: bool,
-    /// Whether they are shown for slat.
+    /// Show them for slat.
     pub slat_percentiles: bool,
-    /// How numbers of the normal output are written.
+    /// The format of numbers in the normal output.
     pub form: Form,
-    /// Whether reads and writes are shown as one direction, `mixed`.
+    /// The display of reads and writes as one direction, `mixed`.
     pub unified: Unified,
     /// `iodepth`
     pub depth: u32,
-    /// `continue_on_error` was given: errors that did not end the job have a
-    /// line.
+    /// True with `continue_on_error`: errors that did not end the job have a line.
     pub continue_on_error: bool,
-    /// What `latency_target` searched for.
+    /// The goal of `latency_target`.
     pub target: Option<Target>,
-    /// What `steadystate` found.
+    /// The result of `steadystate`.
     pub steady: Option<Steadiness>,
-    /// Host of the worker, where a run has several hosts and each worker an
-    /// entry. JSON names it, as fio's own client does.
+    /// Host of the worker, if a run has several hosts and each worker an entry. JSON names it, like
+    /// fio's own client.
     pub host: Option<String>,
 }
 
 /// `latency_target`, `latency_window`, `latency_percentile`
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Target {
-    /// Latency to keep.
+    /// The latency limit.
     pub latency: Nanos,
-    /// Over windows of this length.
+    /// Length of the windows over which it applies.
     pub window: Nanos,
-    /// Percentage of operations that must keep it.
+    /// Percentage of operations that must stay within it.
     pub percentile: f64,
 }
 
 /// The result of `steadystate`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Steadiness {
-    /// What it was judged by.
+    /// The criterion.
     pub criterion: Criterion,
     /// Length of the window.
     pub duration: Nanos,
-    /// Whether the limit was kept.
+    /// True if the limit was kept.
     pub attained: bool,
     /// IOPS of each second of the last window.
     pub iops: Vec<u64>,
-    /// Bytes per second in each.
+    /// Bytes per second in each of these.
     pub bytes_per_s: Vec<u64>,
 }
 
 impl Steadiness {
-    /// What it is judged by: a value for each second.
+    /// The values that the criterion judges, one for each second.
     fn values(&self) -> impl ExactSizeIterator<Item = f64> + Clone {
         let values = match self.criterion.bandwidth {
             true => &self.bytes_per_s,
@@ -131,19 +129,18 @@ impl Steadiness {
         values.iter().map(|value| *value as f64)
     }
 
-    /// What is compared with the limit.
+    /// The value that is compared with the limit.
     fn reached(&self) -> f64 {
         self.criterion.measure(self.values()).unwrap_or(0.0)
     }
 }
 
-/// 0 without values.
+/// The mean; 0 without values.
 fn mean(values: &[u64]) -> f64 {
     steady::mean(values.iter().map(|value| *value as f64))
 }
 
-/// Adds an entry, or what it holds to the last one if both are of a group that is
-/// reported as one.
+/// Adds an entry, or merges it into the last one if both are of a group that is reported as one.
 pub fn add(entries: &mut Vec<FioEntry>, entry: FioEntry) {
     let grouped = |one: &FioEntry| one.group_reporting.then_some(one.group);
     let together = |last: &FioEntry| grouped(last).is_some() && grouped(last) == grouped(&entry);
@@ -154,15 +151,14 @@ pub fn add(entries: &mut Vec<FioEntry>, entry: FioEntry) {
 }
 
 impl FioEntry {
-    /// Latency to keep (ns), window (us), percentile; fio's values without a
-    /// target.
+    /// Latency limit (ns), window (us), percentile; fio's values without a target.
     fn target_fields(&self) -> (u64, u64, f64) {
         self.target.map_or((0, 0, 100.0), |target| {
             (target.latency.0, target.window.0 / 1000, target.percentile)
         })
     }
 
-    /// The depth that kept the target, or the one that was set.
+    /// The depth that kept the target, or the configured one.
     fn depth_reached(&self) -> u32 {
         match (self.target, self.outcome.latency_depth) {
             (Some(_), found) if found > 0 => found,
@@ -172,7 +168,7 @@ impl FioEntry {
 }
 
 impl FioRun {
-    /// `description` of an entry's job: its own, or that of all jobs.
+    /// `description` of an entry's job, or of all jobs if it has none.
     fn description<'r>(&'r self, entry: &'r FioEntry) -> Option<&'r str> {
         let mut all = entry.options.iter().chain(&self.global_options);
         let (_, text) = all.find(|(name, _)| name == "description")?;

@@ -1,5 +1,5 @@
-//! Percentile distributions as HdrHistogram's own tools print and plot them
-//! (`.hgrm`), in us: a part for each operation, under a comment with its name.
+//! Percentile distributions in the format of HdrHistogram's tools (`.hgrm`), in us: a part for each
+//! operation, below a comment with its name.
 
 use std::fmt::Write as _;
 
@@ -7,13 +7,12 @@ use crate::hist::{Hist, HistError};
 use crate::schema::RunResult;
 use crate::table::printable;
 
-/// Steps for each halving of the distance to 100 %, as in HdrHistogram's tools.
+/// Steps for each halving of the distance to 100 %, like in HdrHistogram's tools.
 const TICKS: u32 = 5;
 
-/// All operations that did anything, service times before response times.
+/// Renders all operations with values, service times before response times.
 ///
-/// # Errors
-/// Where a distribution cannot be read.
+/// # Errors If a distribution cannot be read.
 pub fn render(result: &RunResult) -> Result<String, HistError> {
     let mut out = String::new();
     for phase in &result.phases {
@@ -51,7 +50,7 @@ fn part(out: &mut String, hist: &Hist) -> Result<(), HistError> {
     let mut seen = 0;
     for step in decoded.iter_quantiles(TICKS) {
         let quantile = step.quantile_iterated_to();
-        // Never above the largest value, which is exact.
+        // Capped at the largest value, which is exact.
         let value = step.value_iterated_to().min(hist.max_ns);
         seen += step.count_since_last_iteration();
         let _ = write!(

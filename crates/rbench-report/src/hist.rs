@@ -1,5 +1,5 @@
-//! A distribution in the result file: exact moments, quantiles, and the whole
-//! of it in the standard HdrHistogram encoding, which goes both ways.
+//! A distribution in the result file: exact moments, quantiles, and all values in the standard
+//! HdrHistogram encoding. Converts in both directions.
 
 use std::io::Read as _;
 
@@ -67,7 +67,7 @@ impl From<&Latency> for Hist {
     }
 }
 
-/// Why `hdr` could not be read.
+/// The reason why `hdr` could not be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum HistError {
     /// Not base64.
@@ -76,13 +76,13 @@ pub enum HistError {
     /// Not an HdrHistogram.
     #[error("the field hdr is not a V2 compressed HdrHistogram: {0}")]
     Encoding(String),
-    /// What mean and deviation are made of does not belong to the values.
+    /// The values contradict mean and deviation.
     #[error("the fields of a distribution contradict each other")]
     Sums,
     /// The two fields contradict each other.
     #[error("the field hdr holds {found} values, but count says {expected}")]
     Count {
-        /// As decoded.
+        /// Number of decoded values.
         found: u64,
         /// The field `count`.
         expected: u64,
@@ -90,8 +90,8 @@ pub enum HistError {
 }
 
 impl Hist {
-    /// Decodes `hdr`. Every value stands for its bucket (3 significant
-    /// digits), those above one hour stand at one hour.
+    /// Decodes `hdr`. Every value is that of its bucket (3 significant digits); values above one
+    /// hour count as one hour.
     pub fn latency(&self) -> Result<Histogram<u64>, HistError> {
         let bytes = STANDARD
             .decode(&self.hdr)
@@ -110,16 +110,17 @@ impl Hist {
     }
 }
 
-/// Most bytes of counts, without compression: three significant digits up to the largest value take less.
+/// Maximum size of uncompressed counts, bytes: three significant digits up to the largest value
+/// need less.
 const COUNTS_MAX: u32 = 1 << 20;
 
-/// That a distribution takes no more memory than one of three significant digits, whatever its few bytes
-/// say: lengths and digits stand in its head, in the order of the format.
+/// Checks that a distribution needs no more memory than one of three significant digits. The head
+/// of the encoding claims lengths and digits, which may be far larger than its bytes.
 fn check_size(bytes: &[u8]) -> Result<(), HistError> {
     let mut head = [0; 16];
     let compressed = bytes.get(8..).unwrap_or_default();
     if ZlibDecoder::new(compressed).read_exact(&mut head).is_err() {
-        // The library says what is wrong.
+        // The library reports the error.
         return Ok(());
     }
     let word = |at: usize| {

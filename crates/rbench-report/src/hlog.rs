@@ -1,9 +1,9 @@
-//! The interval log of HdrHistogram (`--hlog`): a line with the distribution of each row
-//! in each interval, for HistogramLogAnalyzer, HistogramLogProcessor and the like.
+//! The interval log of HdrHistogram (`--hlog`), for HistogramLogAnalyzer, HistogramLogProcessor and
+//! similar tools. It has a line with the distribution of each row in each interval.
 //!
-//! A line's tag is the name of the row; with `.response` behind it the times count from
-//! the intended start. Values stand at the end of their buckets, 64 to a power of two,
-//! but never above the longest: percentiles are those of the result file's timeline.
+//! A line's tag is the name of the row; with `.response` after it the times count from the intended
+//! start. Values are the ends of their buckets, 64 to a power of two, but never above the longest.
+//! Percentiles are those of the result file's timeline.
 
 use std::time::{Duration, SystemTime};
 
@@ -14,21 +14,21 @@ use rbench_core::coarse::CoarseLatency;
 
 use crate::hist::histogram;
 
-/// The first line; a log of rbench has a second one by which it is known as one.
+/// The first line; a second line identifies a log of rbench.
 const FORMAT: &str = "[Histogram log format version 1.3]";
-/// The beginning of that one.
+/// The start of the second line.
 const MADE_BY: &str = "[rbench ";
 const LEGEND: &str =
     "\"StartTimestamp\",\"Interval_Length\",\"Interval_Max\",\"Interval_Compressed_Histogram\"\n";
 /// The column of the largest value is in ms.
 const MAX_DIVISOR: f64 = 1e6;
 
-/// How a log of rbench begins.
+/// The first bytes of a log of rbench.
 pub fn beginning() -> String {
     format!("#{FORMAT}\n#{MADE_BY}")
 }
 
-/// What precedes the intervals of a run that started at `start`, to which times refer.
+/// The lines before the intervals of a run that started at `start`, to which times refer.
 pub fn header(version: &str, run_id: &str, start: SystemTime) -> String {
     let mut text = Vec::new();
     IntervalLogWriterBuilder::new()
@@ -42,13 +42,13 @@ pub fn header(version: &str, run_id: &str, start: SystemTime) -> String {
     String::from_utf8_lossy(&text).into_owned() + LEGEND
 }
 
-/// A comment line, which readers leave out.
+/// A comment line, which readers skip.
 pub fn comment(text: &str) -> String {
     format!("#{}\n", text.replace(['\n', '\r'], " "))
 }
 
-/// The line of the row `name` in the interval that began so long after the run's start;
-/// nothing without values.
+/// The line of the row `name` in the interval that started this long after the run; empty without
+/// values.
 pub fn line(name: &str, begin: Duration, length: Nanos, latency: &CoarseLatency) -> String {
     if latency.is_empty() {
         return String::new();
@@ -67,7 +67,7 @@ pub fn line(name: &str, begin: Duration, length: Nanos, latency: &CoarseLatency)
         )
         .expect("writing to memory does not fail and counts are below 2^63");
     let text = String::from_utf8_lossy(&text);
-    // Before it stands what the header has said.
+    // The lines before repeat the header.
     let line = text.lines().last().unwrap_or_default();
     format!("{line}\n")
 }

@@ -1,5 +1,4 @@
-//! Intervals of a phase that has not come to its end, as lines of the journal, and the
-//! row of such a phase.
+//! Intervals of an unfinished phase, as lines of the journal, and the row of such a phase.
 
 use std::collections::BTreeMap;
 
@@ -13,8 +12,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::schema::{MarkResult, PhaseMark, PhaseResult, Warning};
 
-/// What all workers did in an interval of a phase, or a part of it: parts with the same
-/// phase and number are to be added up.
+/// Operations of all workers in an interval of a phase, or a part of them. Parts with the same
+/// phase and number are summed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct IntervalLine {
     /// The iteration, from 0.
@@ -27,17 +26,17 @@ pub struct IntervalLine {
     pub op: String,
     /// Length of an interval, ns.
     pub interval_ns: u64,
-    /// The interval, from 0 at the common start.
+    /// Number of the interval; 0 starts at the common start.
     pub number: u64,
     /// Operations that ended in it without error.
     pub items: u64,
-    /// Bytes that these moved.
+    /// Bytes moved by these.
     pub bytes: u64,
     /// Operations that failed.
     pub errors: u64,
-    /// When the first operation in it ended, ns after the common start.
+    /// End of the first operation in it, ns after the common start.
     pub first_ns: u64,
-    /// When the last one did.
+    /// End of the last one, ns.
     pub last_ns: u64,
     /// Service times.
     pub service: CoarseLatency,
@@ -46,7 +45,7 @@ pub struct IntervalLine {
     pub response: Option<CoarseLatency>,
 }
 
-/// What belongs to all intervals of a row.
+/// Properties that all intervals of a row share.
 #[derive(Debug, Clone, Copy)]
 pub struct IntervalOf<'r> {
     /// The iteration, from 0.
@@ -57,14 +56,14 @@ pub struct IntervalOf<'r> {
     pub label: &'r str,
     /// The kind of operation.
     pub op: &'r str,
-    /// Whether there are response times.
+    /// True if there are response times.
     pub open_loop: bool,
     /// Length of an interval.
     pub interval: Nanos,
 }
 
 impl IntervalLine {
-    /// The line of a part.
+    /// Makes the line of a part.
     pub fn of(row: IntervalOf<'_>, part: &IntervalPart) -> IntervalLine {
         let IntervalPart {
             number,
@@ -95,7 +94,7 @@ impl IntervalLine {
         }
     }
 
-    /// What it says of its row.
+    /// The properties of its row.
     fn of_row(&self) -> IntervalOf<'_> {
         IntervalOf {
             iteration: self.iteration,
@@ -125,10 +124,10 @@ impl IntervalLine {
     }
 }
 
-/// The phases that have begun and not ended, from their intervals.
+/// The started and unfinished phases, from their intervals.
 #[derive(Debug, Default)]
 pub struct Unfinished {
-    /// In the order of their first intervals.
+    /// Iteration and name of each row, in the order of their first intervals.
     rows: Vec<(u32, String)>,
     lines: BTreeMap<(u32, String), Vec<IntervalLine>>,
 }
@@ -143,14 +142,14 @@ impl Unfinished {
         self.lines.entry(row).or_default().push(line);
     }
 
-    /// The row has come to its end: it is known whole.
+    /// Drops the intervals of a row that has finished: its result is complete.
     pub fn ended(&mut self, iteration: u32, name: &str) {
         self.rows.retain(|row| *row != (iteration, name.to_owned()));
         self.lines.remove(&(iteration, name.to_owned()));
     }
 
-    /// The rows as far as they are known, with what `marks` of the run cost them, and what
-    /// is to be said of them.
+    /// Returns the rows as far as they are known, with the cost of the run's `marks`, and a warning
+    /// about unfinished phases.
     pub fn phases(mut self, marks: &[MarkResult]) -> (Vec<PhaseResult>, Option<Warning>) {
         let rows = std::mem::take(&mut self.rows);
         let lines = rows.into_iter().filter_map(|row| self.lines.remove(&row));
@@ -172,7 +171,7 @@ impl Unfinished {
     }
 }
 
-/// A row from its lines.
+/// Makes a row from its lines.
 fn phase(lines: &[IntervalLine], marks: &[MarkResult]) -> Option<PhaseResult> {
     let first = lines.first()?;
     let mut row = RowSoFar::new(first.of_row());
@@ -187,7 +186,7 @@ fn phase(lines: &[IntervalLine], marks: &[MarkResult]) -> Option<PhaseResult> {
     Some(row.result(&outcome, &marked))
 }
 
-/// What is known of a row of a phase that has not come to its end.
+/// The known part of a row of an unfinished phase.
 #[derive(Debug, Clone)]
 pub struct RowSoFar {
     /// The iteration, from 0.
@@ -198,9 +197,9 @@ pub struct RowSoFar {
     pub label: String,
     /// The kind of operation.
     pub op: String,
-    /// Whether there are response times.
+    /// True if there are response times.
     pub open_loop: bool,
-    /// All operations so far.
+    /// All operations until now.
     pub all: Bin,
     /// Their latencies.
     pub latencies: Latencies,
@@ -208,7 +207,7 @@ pub struct RowSoFar {
 }
 
 impl RowSoFar {
-    /// A row of which nothing is known yet.
+    /// A row without any operations yet.
     pub fn new(of: IntervalOf<'_>) -> RowSoFar {
         let IntervalOf {
             iteration,
@@ -219,7 +218,7 @@ impl RowSoFar {
             interval,
         } = of;
         let mut timeline = Timeline::new(interval);
-        // Slices as wide as an interval: what is known is no finer.
+        // Slices as wide as an interval: the data is no finer.
         timeline.widen(-2);
         RowSoFar {
             iteration,
@@ -233,7 +232,7 @@ impl RowSoFar {
         }
     }
 
-    /// Adds what was done in an interval, or a part of it.
+    /// Adds the operations of an interval, or a part of it.
     pub fn add(&mut self, part: &IntervalPart) {
         let IntervalPart {
             number,
@@ -247,7 +246,7 @@ impl RowSoFar {
         self.latencies.merge(latencies);
     }
 
-    /// The times that count for whoever asks: from the intended start where there is one.
+    /// The relevant latencies: from the intended start in an open loop, else from the actual start.
     pub fn times(&self) -> &CoarseLatency {
         match self.open_loop {
             true => &self.latencies.response,
@@ -255,8 +254,8 @@ impl RowSoFar {
         }
     }
 
-    /// The longest time from the common start to `now` in which nothing of it ended, where
-    /// that is longer than what is told apart: an interval, in the end several.
+    /// The longest time from the common start to `now` without a finished operation. `None` if it
+    /// does not exceed the resolution: an interval, later several.
     pub fn longest_gap(&self, now: Nanos) -> Option<Gap> {
         let last = Gap {
             length: now.since(self.all.last),
@@ -271,8 +270,8 @@ impl RowSoFar {
         (longest.length > finest).then_some(longest)
     }
 
-    /// The row, `elapsed` after the common start or when its last known operation ended,
-    /// whichever is later; `None` where no version of rbench has such operations.
+    /// The row at `elapsed` after the common start, or at the end of its last known operation if
+    /// that is later. `None` for an operation unknown to this version.
     pub fn outcome(&self, elapsed: Nanos) -> Option<PhaseOutcome> {
         let op = OpKind::ALL.iter().find(|op| op.name() == self.op)?;
         Some(PhaseOutcome {
@@ -321,7 +320,7 @@ impl RowSoFar {
         })
     }
 
-    /// The same for the result file and other forms, from an outcome of it.
+    /// Converts an outcome of this row into the form of the result file.
     pub fn result(&self, outcome: &PhaseOutcome, marked: &[PhaseMark]) -> PhaseResult {
         let mut phase = PhaseResult::with_marks(outcome, marked);
         if self.all.errors > 0 {
@@ -330,7 +329,7 @@ impl RowSoFar {
         phase
     }
 
-    /// What a host has done of it.
+    /// The row of a host.
     pub fn of_host(&self, host: &str, elapsed: Nanos) -> HostOutcome {
         HostOutcome {
             host: host.to_owned(),

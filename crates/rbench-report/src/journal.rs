@@ -1,9 +1,8 @@
-//! The journal: what a run has so far, as lines of JSON, and the reading of
-//! journals and finished results.
+//! The journal, which holds the results of a run as lines of JSON; reads journals and finished
+//! results.
 //!
-//! The first line describes the run, each further line is one finished phase, an
-//! interval of the phase that runs, or a mark. A crash tears at most the last line, which is
-//! ignored.
+//! The first line describes the run. Each further line is a finished phase, an interval of the
+//! running phase, or a mark. A crash tears at most the last line, which is ignored.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -23,28 +22,28 @@ use crate::schema::{
 /// The name of the journal's schema.
 pub const JOURNAL_SCHEMA: &str = "rbench.journal/1";
 
-/// Why a result or a journal could not be read: one sentence that follows the
-/// name of the file.
+/// The reason why a result or a journal could not be read: one sentence that follows the name of
+/// the file.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ReadError {
-    /// Nothing in it.
+    /// An empty file.
     #[error("the file is empty")]
     Empty,
-    /// Not JSON, or not of the shape that the schema asks for.
+    /// Not JSON, or JSON that does not match the schema.
     #[error("line {line}: {what}")]
     Malformed {
         /// The line, from 1.
         line: usize,
-        /// What is wrong there.
+        /// The error.
         what: String,
     },
-    /// Nothing like a result.
+    /// Not a result file.
     #[error("not a result file of rbench: it holds no JSON object")]
     NoObject,
     /// JSON, but not from rbench.
     #[error("not a result file of rbench: there is no field \"schema\"")]
     Foreign,
-    /// Of another version or program.
+    /// A result of another version or program.
     #[error("the schema is '{0}', but this version of rbench reads {SCHEMA} and {JOURNAL_SCHEMA}")]
     Schema(String),
     /// The first line is incomplete.
@@ -74,15 +73,15 @@ fn no_forms(forms: &Forms) -> bool {
     forms.is_empty()
 }
 
-/// A line of a later version may hold something other than a phase.
+/// A line with a finished phase; a line of a later version may hold something else.
 #[derive(Default, Serialize, Deserialize)]
 struct PhaseLine<'a> {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     phase: Option<Cow<'a, PhaseResult>>,
-    /// What fio's jobs did in the group that has ended.
+    /// The results of fio's jobs in the finished group.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     fio: Option<Cow<'a, [FioEntryResult]>>,
-    /// What the hosts did since the run began.
+    /// The hosts' use of devices and processors since the start of the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     fio_hosts: Option<Cow<'a, [HostUseResult]>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -96,8 +95,7 @@ struct Probe {
     schema: Option<String>,
 }
 
-/// The first line of the journal of a run, with its newline: everything of
-/// `result` but phases and summary.
+/// The first line of a run's journal, with its newline: all of `result` but phases and summary.
 pub fn header_line(result: &RunResult) -> String {
     line(&Header {
         schema: JOURNAL_SCHEMA.into(),
@@ -121,8 +119,8 @@ pub fn phase_line(phase: &PhaseResult) -> String {
     })
 }
 
-/// The line of what fio's jobs did in a group that has ended, and of what hosts
-/// did since the run began, with its newline.
+/// The line of the results of fio's jobs in a finished group, and of the hosts' use of devices and
+/// processors since the start, with its newline.
 pub fn fio_line(entries: &[FioEntryResult], hosts: &[HostUseResult]) -> String {
     line(&PhaseLine {
         fio: Some(Cow::Borrowed(entries)),
@@ -131,7 +129,7 @@ pub fn fio_line(entries: &[FioEntryResult], hosts: &[HostUseResult]) -> String {
     })
 }
 
-/// The line of an interval of the phase that runs, with its newline.
+/// The line of an interval of the running phase, with its newline.
 pub fn interval_line(interval: &IntervalLine) -> String {
     line(&PhaseLine {
         interval: Some(Cow::Borrowed(interval)),
@@ -139,8 +137,8 @@ pub fn interval_line(interval: &IntervalLine) -> String {
     })
 }
 
-/// The line of a mark that was set just now, and again when its command has ended, with
-/// its newline: the later one counts.
+/// The line of a mark, with its newline. It is written when the mark is set, and again when its
+/// command has ended: the later line counts.
 pub fn mark_line(mark: &MarkResult) -> String {
     line(&PhaseLine {
         mark: Some(Cow::Borrowed(mark)),
@@ -148,7 +146,7 @@ pub fn mark_line(mark: &MarkResult) -> String {
     })
 }
 
-/// Adds a mark, or what has become known of it.
+/// Adds a mark, or updates it.
 fn put_mark(marks: &mut Vec<MarkResult>, mark: MarkResult) {
     let same = |one: &&mut MarkResult| (&one.name, &one.at) == (&mark.name, &mark.at);
     match marks.iter_mut().find(same) {
@@ -163,9 +161,8 @@ fn line(value: &impl Serialize) -> String {
     text
 }
 
-/// Reads a journal: the result so far, `complete` false, with summary and
-/// warnings of what is there; of a phase that did not end, its intervals. A torn last
-/// line is left out.
+/// Reads a journal. The result has `complete` false, summary and warnings of the finished phases,
+/// and the intervals of an unfinished phase. A torn last line is left out.
 pub fn read(bytes: &[u8]) -> Result<RunResult, ReadError> {
     if bytes.is_empty() {
         return Err(ReadError::Empty);
@@ -174,7 +171,7 @@ pub fn read(bytes: &[u8]) -> Result<RunResult, ReadError> {
     if lines.last().is_some_and(|l| l.is_empty()) {
         lines.pop();
     }
-    // Without its newline a line is whole only if it is a phase.
+    // Without its newline a line is complete only if it is a phase.
     let ended = bytes.ends_with(b"\n") || lines.len() == 1;
     let whole = |l: &[u8]| match ended {
         true => serde_json::from_slice::<IgnoredAny>(l).is_ok(),
@@ -240,7 +237,7 @@ pub fn read(bytes: &[u8]) -> Result<RunResult, ReadError> {
     Ok(result)
 }
 
-/// Reads a finished result or a journal, whichever it is.
+/// Reads a finished result or a journal.
 pub fn read_any(bytes: &[u8]) -> Result<RunResult, ReadError> {
     if bytes.trim_ascii().is_empty() {
         return Err(ReadError::Empty);
@@ -255,8 +252,7 @@ pub fn read_any(bytes: &[u8]) -> Result<RunResult, ReadError> {
     parse(bytes, 1)
 }
 
-/// Journals start with the name of their schema, so that a torn first line is
-/// recognised.
+/// Returns true for a journal, whose first bytes name its schema, even in a torn line.
 fn is_journal(bytes: &[u8]) -> bool {
     let (name, _) = JOURNAL_SCHEMA.split_at(JOURNAL_SCHEMA.len() - 1);
     let start = &bytes[..bytes.len().min(64)];
@@ -271,7 +267,7 @@ fn check_schema(probe: Probe, reads: impl Fn(&str) -> bool) -> Result<(), ReadEr
     }
 }
 
-/// Parses text that begins in line `first` of the file.
+/// Parses text that starts in line `first` of the file.
 pub(crate) fn parse<'de, T: Deserialize<'de>>(
     text: &'de [u8],
     first: usize,

@@ -11,13 +11,13 @@ use crate::schema::RunResult;
 /// Containers nested deeper than this stay on one line.
 const OPEN_DEPTH: usize = 4;
 
-/// The result as readable JSON.
+/// Renders the result as readable JSON.
 pub fn render(result: &RunResult) -> String {
     pretty(result)
 }
 
-/// A value whose types always serialise, in the same layout: nothing in it
-/// controls a terminal.
+/// Renders a value whose types always serialise, in the same layout. Control characters are
+/// escaped.
 pub fn pretty(value: &impl Serialize) -> String {
     let mut bytes = Vec::new();
     let mut serializer = serde_json::Serializer::with_formatter(&mut bytes, Layout::default());
@@ -70,8 +70,8 @@ impl Layout {
 }
 
 impl Formatter for Layout {
-    /// JSON may contain control characters above ASCII 31 as they are, but a
-    /// terminal must not get them.
+    /// JSON may contain control characters above ASCII 31 unescaped, but a terminal must not get
+    /// them.
     fn write_string_fragment<W: ?Sized + io::Write>(
         &mut self,
         w: &mut W,

@@ -1,4 +1,4 @@
-//! The JSON Schemas of the files that rbench writes and of what it prints as data, made from the types that are written:
+//! The JSON Schemas of rbench's files and of its printed data, generated from the written types.
 //! `docs/schema` has them as files.
 
 use schemars::Schema;
@@ -14,12 +14,12 @@ use crate::schema::{
 /// The schema of one kind of file.
 #[derive(Debug, Clone, Copy)]
 pub struct FileSchema {
-    /// What the field `schema` of such files begins with: `rbench.result/1`.
+    /// Start of the field `schema` in such files: `rbench.result/1`.
     pub name: &'static str,
     make: fn(SchemaGenerator) -> Schema,
 }
 
-/// Those of all kinds of files.
+/// The schemas of all kinds of files.
 pub const FILE_SCHEMAS: &[FileSchema] = &[
     FileSchema {
         name: SCHEMA,
@@ -53,13 +53,13 @@ impl FileSchema {
         format!("{}.json", self.name.replace('/', "-"))
     }
 
-    /// Its file.
+    /// The content of its file.
     pub fn render(&self) -> String {
         pretty(&self.schema())
     }
 
-    /// The schema, of the draft 2020-12. It requires every field that this version always
-    /// writes, and leaves room for further ones, which other versions may add.
+    /// The schema, in draft 2020-12. It requires every field that this version always writes, and
+    /// allows further fields, which other versions may add.
     pub fn schema(&self) -> Value {
         let settings = SchemaSettings::draft2020_12().for_serialize();
         let mut schema = Value::from((self.make)(settings.into_generator()));
@@ -70,7 +70,7 @@ impl FileSchema {
     }
 }
 
-/// Puts descriptions, which are comments of Rust, into words of JSON.
+/// Rewrites descriptions, which are Rust comments, in terms of JSON.
 fn tidy(value: &mut Value) {
     match value {
         Value::Object(map) => {

@@ -53,18 +53,17 @@ pub use view::{Colour, View};
 pub struct Renderer {
     /// The name that `--format` takes.
     pub name: &'static str,
-    /// The rendering of some files' content, as text for people in this
-    /// view; ends with a newline.
+    /// Renders the content of some files as text for people in this view; ends with a newline.
     pub render: fn(&[Document], View) -> Result<String, NotShown>,
 }
 
-/// Why a result cannot be shown in a form: words that follow the name of its file.
+/// The reason why a result cannot be shown in a format: words that follow the name of its file.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{why}")]
 pub struct NotShown {
-    /// Which of the files.
+    /// Position of the file.
     pub index: usize,
-    /// The words.
+    /// The reason.
     pub why: String,
 }
 
@@ -141,12 +140,12 @@ pub const RENDERERS: &[Renderer] = &[
     },
 ];
 
-/// All runs, those of series too.
+/// All runs, including those of series.
 fn runs(all: &[Document]) -> Vec<RunResult> {
     all.iter().flat_map(Document::runs).collect()
 }
 
-/// Files one after the other, series in a form of their own.
+/// Renders files one after the other, series in a format of their own.
 fn whole(
     all: &[Document],
     between: &str,
@@ -160,7 +159,7 @@ fn whole(
     Ok(parts.collect::<Vec<String>>().join(between))
 }
 
-/// All runs one after the other.
+/// Renders all runs one after the other.
 fn each(
     all: &[Document],
     between: &str,
@@ -176,7 +175,7 @@ fn each(
     Ok(parts.join(between))
 }
 
-/// The report for people; of `rbench ops` its table.
+/// The report for people, or the table of `rbench ops`.
 fn text(result: &RunResult, view: View) -> String {
     match ops::is_table(result) {
         true => ops::render(result, view),

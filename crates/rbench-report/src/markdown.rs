@@ -1,5 +1,4 @@
-//! The report as Markdown, for a pull request or a ticket: what was run, the
-//! table, warnings.
+//! The report as Markdown, for a pull request or a ticket: the workload, the table, warnings.
 
 use std::fmt::Write as _;
 
@@ -85,7 +84,7 @@ fn table(out: &mut String, result: &RunResult) {
     }
 }
 
-/// Text that Markdown and HTML leave as it is.
+/// Escapes text for Markdown and HTML.
 fn words(text: &str) -> String {
     let mut out = String::new();
     for c in printable(text).chars() {

@@ -1,6 +1,5 @@
-//! A result as OpenMetrics text, for a push gateway or a textfile collector: a
-//! summary for each distribution, counters for what was done; of a run that goes on also
-//! what it does now.
+//! A result as OpenMetrics text, for a push gateway or a textfile collector: a summary for each
+//! distribution, and counters. A running run also has its current state.
 
 use std::fmt::Write as _;
 
@@ -172,7 +171,7 @@ const FAMILIES: &[Family<RunResult>] = &[
     },
 ];
 
-/// What only a run that goes on has.
+/// Metrics that only a running run has.
 const LIVE_FAMILIES: &[Family<LiveResult>] = &[
     Family {
         name: "rbench_stopping",
@@ -330,14 +329,14 @@ const LIVE_FAMILIES: &[Family<LiveResult>] = &[
     },
 ];
 
-/// A sample of the phase that runs, if it has one.
+/// A sample of the running phase, if it has one.
 fn progress(out: &mut Samples<'_>, now: &LiveResult, of: impl Fn(&LiveProgress) -> Option<f64>) {
     if let Some(value) = now.progress.as_ref().and_then(of) {
         out.add("", &[], value);
     }
 }
 
-/// A sample of each row of the phase that runs, of its last interval.
+/// A sample of each row of the running phase, for its last interval.
 fn each_row(out: &mut Samples<'_>, now: &LiveResult, of: impl Fn(&LiveFigures) -> f64) {
     for row in &now.rows {
         out.add("", &[("operation", &row.name)], of(&row.last));
@@ -349,8 +348,8 @@ pub fn render(results: &[RunResult]) -> String {
     of_runs(results) + END
 }
 
-/// A run that goes on: what it has done so far in the words of one that has ended, and what
-/// it does now.
+/// Renders a running run: its results until now like those of a finished run, and its current
+/// state.
 pub fn render_live(so_far: &[RunResult], now: &LiveResult) -> String {
     let now = [(now.run.as_str(), now)].into_iter();
     let live = LIVE_FAMILIES
@@ -469,7 +468,7 @@ fn family<'r, T: 'static>(
 
 type Labels<'l> = [(&'l str, &'l str)];
 
-/// What names an operation beside its run.
+/// Visits each operation with its labels.
 fn each_phase(result: &RunResult, mut of: impl FnMut(&PhaseResult, &Labels<'_>)) {
     for phase in &result.phases {
         let iteration = phase.iteration.to_string();
@@ -501,7 +500,7 @@ impl Samples<'_> {
         let _ = writeln!(self.text, "}} {value}");
     }
 
-    /// Those of an interval; none where nothing ended in it.
+    /// The quantiles of an interval; none if no operation ended in it.
     fn quantiles(&mut self, labels: &Labels<'_>, figures: &LiveFigures) {
         const NS_PER_S: f64 = 1e9;
         if figures.items == 0 {
@@ -539,7 +538,7 @@ impl Samples<'_> {
     }
 }
 
-/// A value between quotes.
+/// Escapes a value between quotes.
 fn escaped(text: &str) -> String {
     let plain = crate::table::printable(text);
     plain.replace('\\', r"\\").replace('"', "\\\"")

@@ -1,5 +1,5 @@
-//! The per-operation table of `rbench ops`: one row for each operation, in the order of
-//! the table, with the system calls that stand for it.
+//! The per-operation table of `rbench ops`: one row for each operation, in the order of the table,
+//! with its system calls.
 
 use std::collections::BTreeSet;
 
@@ -16,10 +16,10 @@ use crate::view::View;
 /// The setting that names the rows; only the per-operation table has it.
 const ROWS: &str = "rows";
 
-/// What stands in a row that no system call reaches.
+/// Shown in a row that no system call reaches.
 const NOT_AVAILABLE: &str = "n/a";
 
-/// Whether the run was for the per-operation table.
+/// Returns true if the run was for the per-operation table.
 pub fn is_table(result: &RunResult) -> bool {
     result.spec.contains_key(ROWS)
 }
@@ -34,11 +34,11 @@ pub fn render(result: &RunResult, view: View) -> String {
         details::ending(result, view),
     ];
     let filled: Vec<String> = sections.into_iter().filter(|s| !s.is_empty()).collect();
-    // Names in it may contain anything.
+    // Names may contain control characters.
     plain_lines(&filled.join("\n")).into_owned()
 }
 
-/// The rows that were asked for.
+/// The rows of the table.
 fn rows(result: &RunResult) -> impl Iterator<Item = &'static OpsRow> {
     let asked: Vec<&str> = match result.spec.get(ROWS).and_then(|value| value.as_str()) {
         Some(names) => names.split(',').collect(),
@@ -63,7 +63,7 @@ fn table(result: &RunResult, view: View) -> String {
     ]);
     let (mut notes, mut known) = (Vec::new(), false);
     let total = iterations(result);
-    // Only those that have phases: how many were asked for the file may say as it likes.
+    // Only iterations with phases: the file may claim any number.
     let reached: BTreeSet<u32> = result.phases.iter().map(|p| p.iteration).collect();
     for iteration in reached {
         if total > 1 {
@@ -111,16 +111,16 @@ fn table(result: &RunResult, view: View) -> String {
     table.render(view) + &notes.collect::<String>()
 }
 
-/// Operations per second of all workers that did any, each by its own time: without that
-/// in which it opened and closed files or was through before others; `None` without any.
+/// Operations per second of all active workers, each over its own active time. That excludes
+/// opening and closing files, and waiting for other workers. `None` without operations.
 fn rate(phase: &PhaseResult) -> Option<f64> {
     let (count, active_s) = match &phase.workers {
-        // Of those that were given up no time is known, and no operation counts.
+        // Workers that were given up have no time, and their operations do not count.
         Some(workers) => {
             let lost = phase.given_up.as_ref().map_or(0, |lost| lost.workers);
             (workers.count.saturating_sub(lost), workers.active_s)
         }
-        // From a version that did not note it.
+        // Earlier versions did not record it.
         None => (1, phase.elapsed_s),
     };
     let rate = phase.items as f64 * count as f64 / active_s;

@@ -1,10 +1,8 @@
-//! Results as one page of HTML that needs nothing but itself: no network, no
-//! script to be read, the reader's light or dark mode. Warnings come first, then
-//! what was run on what, tables, charts, hosts and ranks, and the results
-//! themselves as data.
+//! Results as one self-contained page of HTML: it needs no network and no script, and follows the
+//! reader's light or dark mode. Warnings come first, then workload and system, tables, charts,
+//! hosts and ranks, and the results themselves as data.
 //!
-//! Every text is escaped where it enters the page: by maud, and in the data by
-//! `page/data.rs`.
+//! Text is escaped where it enters the page: by maud, and in the data by `data`.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -30,7 +28,7 @@ mod tables;
 const STYLE: &str = include_str!("page/style.css");
 const SCRIPT: &str = include_str!("page/script.js");
 
-/// How a page of rbench begins: by this it is recognised when it is to be replaced.
+/// Start of a page of rbench, which identifies it when it is to be replaced.
 pub const BEGINNING: &str = "<!DOCTYPE html><html lang=\"en\" data-made-by=\"rbench report\">";
 
 /// Sections, and what they are called.
@@ -141,7 +139,7 @@ fn series_of(document: &Document) -> Option<&SeriesResult> {
     }
 }
 
-/// Nothing is loaded, and no script runs but the page's own.
+/// The content policy: loads nothing, and runs only the page's own script.
 fn policy() -> String {
     let hash = STANDARD.encode(Sha256::digest(SCRIPT));
     format!(
@@ -214,7 +212,7 @@ fn warnings(result: &RunResult) -> Markup {
     }
 }
 
-/// What each mark cost.
+/// The cost of each mark.
 fn marked(result: &RunResult) -> Markup {
     let lines = marks::lines(result);
     html! {

@@ -1,5 +1,5 @@
-//! Permutation test of rows of samples: how probable the differences between two sides are if
-//! which side a sample came from says nothing.
+//! Permutation test of rows of samples: the probability of the differences between two sides if the
+//! samples could as well be from either.
 //!
 //! Method, reasons and simulated error rates: docs/reference/compare.md.
 
@@ -10,29 +10,29 @@ use crate::stats::centre;
 /// Fewest samples of each side.
 pub const SAMPLES_MIN: usize = 3;
 
-/// Share of the samples of both sides that may be left out as extreme: one in this many.
+/// Share of the samples of both sides that may be excluded as extreme: one in this many.
 const EXTREME_ONE_IN: usize = 5;
-/// Most of them.
+/// Maximum number of excluded samples.
 const EXTREMES_MAX: usize = 4;
-/// Factor of the statistic for each sample that is left out.
+/// Factor of the statistic for each excluded sample.
 const PENALTY: f64 = 0.6;
-/// Added to the standard error of logarithms, so that rows almost without spread do not count
-/// for more than their difference.
+/// Added to the standard error of logarithms. Without it, rows almost without spread would weigh
+/// more than their difference justifies.
 const ERROR_FLOOR: f64 = 0.01;
 
 /// Logarithm of a ratio beyond any that is measured.
 const WIDEST: f64 = 64.0;
 
-/// Most divisions of the samples that are all enumerated; of more, [`DRAWN`] are drawn.
+/// Maximum number of divisions that are all enumerated; of more, [`DRAWN`] are drawn.
 const ENUMERATED_MAX: u64 = 4000;
 const DRAWN: usize = 4000;
 
 /// Logarithms of the samples of one row.
 #[derive(Debug, Clone, Copy)]
 pub struct Sides<'s> {
-    /// Of BASE.
+    /// Samples of BASE.
     pub base: &'s [f64],
-    /// Of NEW.
+    /// Samples of NEW.
     pub new: &'s [f64],
 }
 
@@ -51,7 +51,7 @@ pub fn fewest(level: f64) -> usize {
     (SAMPLES_MIN..30).find(enough).unwrap_or(30)
 }
 
-/// Least p that the test can have: a division and its mirror image are as extreme.
+/// Smallest possible p: a division and its mirror image are equally extreme.
 fn least_p(base: usize, new: usize) -> f64 {
     let mirrored = if base == new { 2.0 } else { 1.0 };
     mirrored / divisions(base, new)
@@ -105,7 +105,7 @@ fn stepped_down(
 ) -> Vec<Option<Chance>> {
     let count = plans.iter().map(|plan| plan.all.len()).min().unwrap_or(0);
     let allowed = (level * count as f64 + 1e-9).floor() as usize;
-    // For each division the maximum of the statistics of all rows so far.
+    // For each division the maximum of the statistics over the rows until this one.
     let mut highest = vec![0.0_f64; count];
     let mut found: Vec<(usize, Chance)> = Vec::new();
     for (observed, row) in order {
@@ -118,7 +118,7 @@ fn stepped_down(
         for (highest, division) in highest.iter_mut().zip(&plan.all) {
             *highest = highest.max(pooled.statistic(division));
         }
-        // Rounding must not tell a division from its mirror image.
+        // Rounding must not separate a division from its mirror image.
         let least = observed * (1.0 - 1e-9);
         let as_high = highest.iter().filter(|one| **one >= least).count();
         let mut sorted = highest.clone();
@@ -130,7 +130,7 @@ fn stepped_down(
         found.push((*row, chance));
     }
     let mut chances = vec![None; rows.len()];
-    // After the first row that does not differ none does: all are judged as it is.
+    // After the first row that does not differ no row does; all get that row's p.
     let (mut p, mut critical) = (0.0_f64, None);
     for (row, chance) in found.into_iter().rev() {
         p = p.max(chance.p);
@@ -147,8 +147,8 @@ fn stepped_down(
 }
 
 impl Chance {
-    /// Logarithms of the ratios NEW / BASE that fit the samples: those by which NEW may be divided
-    /// so that no difference is shown. They hold 0 exactly if none is shown.
+    /// Logarithms of the ratios NEW / BASE that fit the samples: dividing NEW by such a ratio
+    /// leaves no difference. The interval contains 0 exactly if no difference is shown.
     pub fn interval(&self, sides: Sides<'_>) -> Option<(f64, f64)> {
         let fits =
             |ratio: f64| Pooled::new(sides, ratio).observed() * (1.0 - 1e-9) <= self.critical;
@@ -188,7 +188,7 @@ impl Chance {
     }
 }
 
-/// All ways, or many, to divide samples between two sides of this shape. `true` stands for BASE.
+/// All or many divisions of the samples between two sides of this shape. `true` means BASE.
 struct Divisions {
     shape: (usize, usize),
     all: Vec<Vec<bool>>,
@@ -202,7 +202,7 @@ impl Divisions {
         }
     }
 
-    /// All of them, if there are not too many.
+    /// Enumerates all divisions, if there are not too many.
     fn enumerate(&mut self) {
         let (base, new) = self.shape;
         if divisions(base, new) > ENUMERATED_MAX as f64 {
@@ -212,8 +212,8 @@ impl Divisions {
         chosen[..base].fill(true);
         loop {
             self.all.push(chosen.clone());
-            // The next one in lexicographic order: the last `true` with room moves one place on,
-            // those after it move up to it.
+            // The next division in lexicographic order: the last `true` with room moves up by one,
+            // and those after it follow directly.
             let Some(at) = (1..chosen.len())
                 .rev()
                 .find(|i| chosen[i - 1] && !chosen[*i])
@@ -227,7 +227,7 @@ impl Divisions {
         }
     }
 
-    /// Draws them, the same each time; the first is the one that was observed.
+    /// Draws divisions, the same each time; the first is the observed one.
     fn draw(&mut self) {
         let (base, new) = self.shape;
         let mut rng = Stream::new(&[base as u64, new as u64]);
@@ -242,7 +242,7 @@ impl Divisions {
     }
 }
 
-/// Samples of both sides in order, each with its place in BASE and then NEW.
+/// Samples of both sides in order, each with its position in BASE followed by NEW.
 struct Pooled {
     samples: Vec<(f64, usize)>,
     base: usize,
@@ -275,7 +275,7 @@ impl Moments {
 }
 
 impl Pooled {
-    /// NEW is moved by −`ratio`.
+    /// Pools the samples, with NEW shifted by −`ratio`.
     fn new(sides: Sides<'_>, ratio: f64) -> Pooled {
         let new = sides.new.iter().map(|value| value - ratio);
         let all = sides.base.iter().copied().chain(new);

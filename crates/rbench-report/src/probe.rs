@@ -1,4 +1,4 @@
-//! What `rbench probe` prints.
+//! Output of `rbench probe`.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use crate::schema::{
 use crate::table::{NONE, Table, left, right, wrapped};
 use crate::view::View;
 
-/// For people; ends with a newline.
+/// The report for people; ends with a newline.
 pub fn text(probe: &ProbeResult, view: View) -> String {
     let mut out = format!("rbench {}: probe of {}\n\n", probe.version, probe.directory);
     let around: Vec<(&str, &Surroundings)> = probe
@@ -43,13 +43,13 @@ pub fn text(probe: &ProbeResult, view: View) -> String {
     out
 }
 
-/// For machines.
+/// The report as JSON.
 pub fn json(probe: &ProbeResult) -> String {
     let text = serde_json::to_string_pretty(probe);
     format!("{}\n", text.expect("the schema's types always serialise"))
 }
 
-/// What is mounted on each host, and the program that serves it.
+/// The mount on each host, and the program that serves it.
 pub(crate) fn mounted(hosts: &[(&str, &Surroundings)], view: View) -> String {
     let mut out = String::new();
     for (what, names) in each(hosts, mount) {
@@ -70,7 +70,7 @@ fn line(out: &mut String, view: View, label: &str, what: &str, names: Option<&st
     out.push_str(&wrapped(view, &format!("{label:12}"), &words, " "));
 }
 
-/// What is the same everywhere once, and else with the hosts that have it.
+/// Lists each value with its hosts, or once without hosts if all agree.
 fn each(
     hosts: &[(&str, &Surroundings)],
     of: fn(&Surroundings) -> Option<String>,
@@ -121,7 +121,7 @@ fn client(around: &Surroundings) -> Option<String> {
     ))
 }
 
-/// A row for each ability, or for each answer where hosts differ.
+/// A row for each ability, or for each result where hosts differ.
 fn abilities(probe: &ProbeResult, view: View) -> String {
     let mut table = Table::new([
         left("Ability"),

@@ -1,4 +1,4 @@
-//! When iterations are enough.
+//! Decides when there are enough iterations.
 
 use std::collections::BTreeSet;
 
@@ -7,11 +7,11 @@ use rbench_core::Nanos;
 use crate::schema::{Enough, RunResult, SummaryRow, Warning};
 use crate::summary::{self, Looks, OPS_PER_S};
 
-/// The code of the warning about rates that are not known as well as was asked for.
+/// Code of the warning about rates that missed the requested precision.
 pub const PRECISION_MISSED: &str = "precision-missed";
 
-/// Judges a run behind an iteration, `elapsed` after the first one began: notes whether
-/// its iterations are enough, and says so. Without `--iterations auto` they are.
+/// Judges a run after an iteration, `elapsed` after the start of the first one. Records and returns
+/// whether there are enough iterations; without `--iterations auto` there always are.
 pub fn enough(result: &mut RunResult, elapsed: Nanos) -> bool {
     let missed = missed(
         result,
@@ -31,7 +31,7 @@ pub fn enough(result: &mut RunResult, elapsed: Nanos) -> bool {
     rule.enough.is_some()
 }
 
-/// The rows of rates that are awaited and not known as well as was asked for.
+/// The awaited rates that miss the requested precision.
 fn missed(result: &RunResult, summary: &[SummaryRow]) -> Vec<String> {
     let Some(rule) = &result.repetition else {
         return Vec::new();
@@ -47,8 +47,8 @@ fn missed(result: &RunResult, summary: &[SummaryRow]) -> Vec<String> {
     rows.map(|row| row.name.clone()).collect()
 }
 
-/// Notes which rows missed the precision, behind the summary; the warning about them, if
-/// the iterations came to their end without it.
+/// Records the rows that missed the precision, after the summary is computed. Returns the warning
+/// about them if iterations ended for another reason.
 pub fn conclude(result: &mut RunResult) -> Option<Warning> {
     let missed = missed(result, &result.summary);
     let rule = result.repetition.as_mut()?;

@@ -1,23 +1,25 @@
-//! Statistics of iterations: a robust centre; estimates of logarithms with Student's t, for the
-//! precision of rates and against published figures; Holm's correction for the number of rows.
+//! Statistics of iterations: a robust centre, estimates of logarithms with Student's t, and Holm's
+//! correction for the number of rows. The estimates serve the precision of rates and comparisons
+//! with published figures.
 //!
-//! Formulas and sources: docs/reference/compare.md. Two sides with samples: [`crate::permutation`].
+//! Formulas and sources: docs/reference/compare.md. [`crate::permutation`] compares two sides with
+//! samples.
 
 use statrs::distribution::{ContinuousCDF as _, StudentsT};
 
-/// Fewest samples of which a spread is taken.
+/// Fewest samples that have a spread.
 pub const SAMPLES_MIN: usize = 3;
 
-/// The logarithm of a figure, as far as it is known.
+/// An estimate of the logarithm of a figure.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Estimate {
     /// Natural logarithm of the figure.
     log: f64,
-    /// How uncertain it is; `None`: there is no telling.
+    /// Its uncertainty; `None`: unknown.
     spread: Option<Spread>,
 }
 
-/// How uncertain an estimate is.
+/// The uncertainty of an estimate.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Spread {
     /// Variance of the estimate.
@@ -27,13 +29,13 @@ struct Spread {
 }
 
 impl Estimate {
-    /// The geometric mean of independent samples; `None` if there is none, or if
-    /// one is not positive.
+    /// The geometric mean of independent samples; `None` without samples, or if one is not
+    /// positive.
     pub fn of_samples(values: &[f64]) -> Option<Estimate> {
         Estimate::of_logarithms(&logarithms(values.iter().copied())?)
     }
 
-    /// The same of their logarithms.
+    /// The mean of independent logarithms.
     pub fn of_logarithms(logs: &[f64]) -> Option<Estimate> {
         let n = logs.len() as f64;
         let log = mean(logs)?;
@@ -45,8 +47,8 @@ impl Estimate {
         Some(Estimate { log, spread })
     }
 
-    /// How far the figure may be off by chance, as a share of it: the larger half of its
-    /// confidence interval at a level of significance. `None` where there is no telling.
+    /// The possible error by chance, as a share of the figure: the larger half of its confidence
+    /// interval at a level of significance. `None` if unknown.
     pub fn precision(&self, level: f64) -> Option<f64> {
         let spread = self.spread?;
         let from_itself = Difference {
@@ -57,7 +59,7 @@ impl Estimate {
         Some(from_itself.interval(level).1 - 1.0)
     }
 
-    /// Against a number without uncertainty; `None` where there is no spread.
+    /// The difference to an exact number; `None` without a spread.
     pub fn against(&self, exact: f64) -> Option<Difference> {
         let spread = self.spread?;
         Some(Difference {
@@ -73,8 +75,8 @@ pub fn logarithms(values: impl IntoIterator<Item = f64>) -> Option<Vec<f64>> {
     values.into_iter().map(logarithm).collect()
 }
 
-/// Hodges and Lehmann's estimate of the centre: the median of the means of all pairs of values, each
-/// with itself too. One wild value of five hardly moves it. `None` if there is none.
+/// Hodges and Lehmann's estimate of the centre: the median of the means of all pairs of values,
+/// including each with itself. One outlier of five hardly moves it. `None` without values.
 pub fn centre(values: &[f64]) -> Option<f64> {
     let pairs = values.iter().enumerate();
     let mut means: Vec<f64> = pairs
@@ -93,7 +95,7 @@ fn mean(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
 
-/// An estimate against a number.
+/// The difference between an estimate and a number.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Difference {
     /// Logarithm of estimate / number.
@@ -106,11 +108,11 @@ pub struct Difference {
 
 impl Difference {
     fn student(&self) -> Option<StudentsT> {
-        // Beyond this it is the normal distribution.
+        // More degrees of freedom give the normal distribution.
         StudentsT::new(0.0, 1.0, self.freedom.clamp(1.0, 1e9)).ok()
     }
 
-    /// How probable at least such a difference is if there is none, 0 to 1.
+    /// Probability of at least this difference if there is none, 0 to 1.
     pub fn p(&self) -> f64 {
         if self.error == 0.0 {
             return if self.log == 0.0 { 1.0 } else { 0.0 };
@@ -133,9 +135,9 @@ impl Difference {
     }
 }
 
-/// Holm's step-down procedure over some rows: the level at which each is judged.
-/// A row differs if its p is at most its level; that one of them does so by chance
-/// has at most the probability `level`. Rows without a p take no part.
+/// Holm's step-down procedure over some rows: the level at which each is judged. A row differs if
+/// its p is at most its level. The probability that any row does so by chance is at most `level`.
+/// Rows without a p are ignored.
 pub fn holm(ps: &[Option<f64>], level: f64) -> Vec<Option<f64>> {
     let mut order: Vec<(f64, usize)> = Vec::new();
     order.extend(ps.iter().enumerate().filter_map(|(i, p)| p.map(|p| (p, i))));
@@ -145,7 +147,7 @@ pub fn holm(ps: &[Option<f64>], level: f64) -> Vec<Option<f64>> {
     for (p, row) in order {
         let own = level / left as f64;
         levels[row] = Some(own);
-        // Behind the first that does not differ, none does: all are judged at its level.
+        // After the first that does not differ, none does: all are judged at its level.
         if p <= own {
             left -= 1;
         }

@@ -6,19 +6,19 @@ use crate::stats::Estimate;
 /// Shortest phase whose rate, ranks and hosts are worth comparing, s.
 pub(crate) const SHORTEST_S: f64 = 0.010;
 
-/// How often iterations are looked at until they are enough.
+/// How often the iterations are judged before they are enough.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Looks {
-    /// Once: their number was given.
+    /// Once: the number was given.
     Once,
-    /// After each: `--iterations auto`.
+    /// After each iteration: `--iterations auto`.
     EachTime,
 }
 
 impl Looks {
-    /// The level of significance of Student's t at which intervals hold the true rate in 95 % of
-    /// runs. Whoever stops when an interval is narrow stops where the spread is underrated: at a
-    /// level of 5 % such intervals hold it in 90 to 94 %, by the simulation below.
+    /// The level of significance of Student's t at which intervals contain the true rate in 95 % of
+    /// runs. Stopping at a narrow interval favours runs that underrate the spread. At a level of 5
+    /// % such intervals contain the rate in only 90 to 94 % (simulated below).
     fn level(self) -> f64 {
         match self {
             Looks::Once => 0.05,
@@ -32,9 +32,9 @@ pub const OPS_PER_S: &str = "ops/s";
 /// The unit of bandwidths.
 pub const BYTES_PER_S: &str = "bytes/s";
 
-/// One row for each phase name in the order of first appearance, and a second
-/// one in bytes/s where the phase moved bytes. Phases that were stopped or had
-/// nothing to do are left out; one whose operations all failed counts as 0.
+/// One row for each phase name in the order of first appearance, and a second one in bytes/s if the
+/// phase moved bytes. Excludes phases that were stopped or idle; a phase whose operations all
+/// failed counts as 0.
 pub fn over_iterations(phases: &[PhaseResult], looks: Looks) -> Vec<SummaryRow> {
     let enters = |p: &&PhaseResult| p.complete && (p.items > 0 || p.error_count() > 0);
     let entering: Vec<&PhaseResult> = phases.iter().filter(enters).collect();
@@ -58,7 +58,7 @@ pub fn over_iterations(phases: &[PhaseResult], looks: Looks) -> Vec<SummaryRow> 
     rows
 }
 
-/// `None` where a file holds rates whose spread no number can express.
+/// Makes a row; `None` if the file's rates have a spread that no number can express.
 fn row(
     phase: &PhaseResult,
     unit: &str,
@@ -100,7 +100,7 @@ pub struct Spread {
     pub stddev: f64,
 }
 
-/// The spread of `values`; all 0 if there is none.
+/// Computes the spread of `values`; all 0 without values.
 pub fn spread(values: &[f64]) -> Spread {
     if values.is_empty() {
         return Spread::default();
@@ -114,7 +114,7 @@ pub fn spread(values: &[f64]) -> Spread {
     }
 }
 
-/// √(Σ(x − mean)² / (n − 1)); 0 for fewer than two values.
+/// Computes √(Σ(x − mean)² / (n − 1)); 0 for fewer than two values.
 fn sample_stddev(values: &[f64], mean: f64) -> f64 {
     if values.len() < 2 {
         return 0.0;
@@ -123,7 +123,7 @@ fn sample_stddev(values: &[f64], mean: f64) -> f64 {
     (squares / (values.len() - 1) as f64).sqrt()
 }
 
-/// Whether a phase is too short to compare its ranks, hosts and rate.
+/// Returns true if a phase is too short to compare its ranks, hosts and rate.
 pub(crate) fn is_short(phase: &PhaseResult) -> bool {
     phase.elapsed_s < SHORTEST_S
 }
@@ -137,7 +137,7 @@ fn ranks_on(host: &str, result: &RunResult, phase: &PhaseResult) -> usize {
     place.map_or(0, |place| place.ranks.len())
 }
 
-/// A host's rate for each of its ranks; `None` where it did nothing.
+/// A host's rate for each of its ranks; `None` for an idle host.
 pub(crate) fn rate_per_rank(
     result: &RunResult,
     phase: &PhaseResult,
@@ -154,10 +154,9 @@ const SLICES: usize = 10;
 /// rates differ.
 const ITEMS_A_SLICE: u64 = 100;
 
-/// How much the rate of a phase varied while it went on: the sample standard
-/// deviation of the items that ended in each of up to 10 equal intervals of the
-/// timeline, divided by their mean. The last row of the timeline, which the end
-/// of the phase cuts short, is left out. `None` with too few items.
+/// Variation of the rate during a phase: the relative standard deviation of the items in up to 10
+/// equal intervals of the timeline. Excludes the last row of the timeline, which the end of the
+/// phase cuts short. `None` with too few items.
 pub fn over_time(phase: &PhaseResult) -> Option<f64> {
     let (_, whole) = phase.timeline.split_last()?;
     // Intervals of equal length; the remainder is left out.
@@ -184,7 +183,7 @@ pub fn over_time(phase: &PhaseResult) -> Option<f64> {
     Some(stddev / mean)
 }
 
-/// The ranks that had something to do in a phase, as far as they have rows.
+/// The ranks that were busy in a phase, if they have rows.
 fn busy_ranks(phase: &PhaseResult) -> impl Iterator<Item = &RankResult> {
     phase.ranks.iter().filter(|r| r.items > 0 || r.errors > 0)
 }
@@ -221,7 +220,7 @@ mod tests {
     use super::*;
     use rbench_core::random::Stream;
 
-    /// Share of runs whose interval holds the true rate, of those that end as precise as wanted.
+    /// Share of runs whose interval contains the true rate, among those that reach the precision.
     fn covered(looks: Looks, (noise, precision): (f64, f64)) -> f64 {
         let mut rng = Stream::new(&[5]);
         let mut normal =
@@ -252,7 +251,7 @@ mod tests {
             // Three standard deviations.
             assert!(share > 0.95 - 0.017, "{case:?}: {share}");
         }
-        // Judged as if it had been looked at once.
+        // Judged as if only once.
         assert!(covered(Looks::Once, (0.05, 0.03)) < 0.93);
     }
 }

@@ -1,6 +1,5 @@
-//! Aligned text: tables whose columns are as wide as their cells, and lines
-//! wrapped to a width. It knows nothing of what the cells mean; control
-//! characters in them are escaped.
+//! Aligned text: tables whose columns are as wide as their cells, and lines wrapped to a width.
+//! Cells are opaque text; their control characters are escaped.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -10,12 +9,12 @@ use crate::view::View;
 /// A cell without a value.
 pub const NONE: &str = "-";
 
-/// Width below which no cell is broken into lines for want of room.
+/// Width down to which cells may be broken into lines to save room.
 const CELL_MIN: usize = 16;
-/// Width of a cell up to which columns that need not be shown make room for it.
+/// Minor columns are hidden before cells of up to this width are broken.
 const CELL_USUAL: usize = 30;
 
-/// On which side of its column a cell stands.
+/// Alignment of a cell in its column.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Align {
     Left,
@@ -26,11 +25,11 @@ pub enum Align {
 #[derive(Debug, Clone)]
 pub struct Column {
     title: Cow<'static, str>,
-    /// A title above those of neighbouring columns that have the same.
+    /// Title above neighbouring columns, which share it.
     group: &'static str,
     align: Align,
     optional: bool,
-    /// The higher, the sooner it is left out for want of room; 0: never.
+    /// Order of removal to save room, the highest first; 0: never removed.
     minor: u8,
 }
 
@@ -54,12 +53,12 @@ pub fn right(title: impl Into<Cow<'static, str>>) -> Column {
 }
 
 impl Column {
-    /// Puts the column under a title that it shares with its neighbours.
+    /// Puts the column below a title that it shares with its neighbours.
     pub fn under(self, group: &'static str) -> Column {
         Column { group, ..self }
     }
 
-    /// Leaves the column out when no cell has a value.
+    /// Hides the column when no cell has a value.
     pub fn optional(self) -> Column {
         Column {
             optional: true,
@@ -67,8 +66,8 @@ impl Column {
         }
     }
 
-    /// Leaves the column out where there is no room for it and details are not asked
-    /// for; of several the one with the highest number first.
+    /// Hides the column when room is short and details are off; the column with the highest number
+    /// first.
     pub fn minor(self, minor: u8) -> Column {
         Column { minor, ..self }
     }
@@ -77,7 +76,7 @@ impl Column {
 #[derive(Debug, Clone)]
 enum Row {
     Cells(Vec<String>),
-    /// Words over the following rows.
+    /// A heading over the following rows.
     Heading(String),
 }
 
@@ -86,7 +85,7 @@ enum Row {
 pub struct Table {
     columns: Vec<Column>,
     rows: Vec<Row>,
-    /// A heading that waits for a row.
+    /// A heading that waits for its first row.
     pending: Option<String>,
 }
 
@@ -100,7 +99,7 @@ impl Table {
         }
     }
 
-    /// Adds a row of as many cells as there are columns.
+    /// Adds a row with one cell for each column.
     pub fn row(&mut self, cells: impl Into<Vec<String>>) {
         let cells: Vec<String> = cells.into();
         debug_assert_eq!(cells.len(), self.columns.len());
@@ -109,19 +108,20 @@ impl Table {
         self.rows.push(Row::Cells(cells));
     }
 
-    /// Adds words over the rows that follow, if any do before the next ones.
+    /// Adds a heading over the following rows; it is dropped if none follow before the next
+    /// heading.
     pub fn heading(&mut self, words: impl Into<String>) {
         self.pending = Some(words.into());
     }
 
-    /// Whether there is no row.
+    /// Returns true if there is no row.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
 
-    /// The table as lines, none wider than `view`: columns stand two spaces apart, or
-    /// one; without details, minor columns are left out; long cells are broken; and what
-    /// still has no room stands in a further table, behind the first column again.
+    /// Renders the table as lines no wider than `view`, with columns two spaces apart, or one. To
+    /// save room it hides minor columns (without details), breaks long cells, and moves remaining
+    /// columns to a further table, which repeats the first column.
     pub fn render(mut self, view: View) -> String {
         self.drop_empty_columns();
         if !view.details {
@@ -162,7 +162,7 @@ impl Table {
         }
     }
 
-    /// Those columns alone.
+    /// Returns a table of only those columns.
     fn only(&self, kept: &[bool]) -> Table {
         let mut part = self.clone();
         keep(&mut part.columns, kept);
@@ -174,8 +174,8 @@ impl Table {
         part
     }
 
-    /// As many columns at a time as have room when long cells are broken, the first one
-    /// always.
+    /// Splits the table into parts that fit the width with long cells broken; each starts with the
+    /// first column.
     fn parts(&self, width: usize) -> Vec<Table> {
         let least = self.widths().into_iter().map(|width| width.min(CELL_MIN));
         let least: Vec<usize> = least.collect();
@@ -234,7 +234,7 @@ impl Table {
         let mut widths: Vec<usize> = columns
             .map(|(i, c)| widest(i).max(width_of(&c.title)))
             .collect();
-        // The title over some columns has room over them.
+        // Columns make room for the title above them.
         for group in self.groups() {
             let last = group.end - 1;
             let title = width_of(self.columns[last].group);
@@ -244,7 +244,7 @@ impl Table {
         widths
     }
 
-    /// The columns under each title of a group, or under none.
+    /// The ranges of columns below each group title, or below none.
     fn groups(&self) -> Vec<Range<usize>> {
         let mut at = 0;
         let same = |a: &Column, b: &Column| a.group == b.group;
@@ -255,7 +255,7 @@ impl Table {
         runs.collect()
     }
 
-    /// A row, on as many lines as its longest cell takes.
+    /// Writes a row on as many lines as its longest cell needs.
     fn push_cells(&self, out: &mut String, cells: &[&str], widths: &[usize], gap: usize) {
         let broken = cells.iter().zip(widths);
         let broken: Vec<Vec<String>> = broken.map(|(cell, width)| lines_of(cell, *width)).collect();
@@ -280,7 +280,7 @@ impl Table {
         all.join(&" ".repeat(gap))
     }
 
-    /// Each group title in the middle of the columns it stands over.
+    /// Centres each group title above its columns.
     fn group_line(&self, widths: &[usize], gap: usize) -> String {
         let mut line = String::new();
         for columns in self.groups() {
@@ -298,7 +298,7 @@ fn total(widths: &[usize], gap: usize) -> usize {
     widths.iter().sum::<usize>() + gap * widths.len().saturating_sub(1)
 }
 
-/// Takes from the widest columns until all have room, down to [`CELL_MIN`] each.
+/// Shrinks the widest columns until all fit, down to [`CELL_MIN`] each.
 fn narrow(widths: &mut [usize], gap: usize, room: usize) {
     while total(widths, gap) > room {
         let Some(widest) = widths.iter_mut().max().filter(|width| **width > CELL_MIN) else {
@@ -308,8 +308,7 @@ fn narrow(widths: &mut [usize], gap: usize, room: usize) {
     }
 }
 
-/// Text on lines of at most `width`: broken between words, and within a word that is
-/// wider.
+/// Splits text into lines of at most `width`: between words, and within a word that is wider.
 fn lines_of(text: &str, width: usize) -> Vec<String> {
     if width_of(text) <= width || width == 0 {
         return vec![text.to_owned()];
@@ -348,15 +347,15 @@ fn width_of(text: &str) -> usize {
     text.chars().count()
 }
 
-/// Lines of `words` joined by `separator`, none wider than `view` where no single word
-/// is wider. The first line begins with `label`, the others with as many spaces.
+/// Joins `words` by `separator` into lines no wider than `view`, unless a single word is wider. The
+/// first line starts with `label`, the others with as many spaces.
 pub fn wrapped<S: AsRef<str>>(view: View, label: &str, words: &[S], separator: &str) -> String {
     let indent = " ".repeat(width_of(label));
     let mut out = String::new();
     let mut line = label.to_owned();
     let mut empty = true;
     let room = view.width().saturating_sub(width_of(label));
-    // What is too long for a line by itself is broken like a sentence.
+    // A piece longer than a line is broken like a sentence.
     let pieces = words.iter().flat_map(|words| {
         let words = printable(words.as_ref());
         let pieces: Vec<(String, bool)> =
@@ -373,7 +372,7 @@ pub fn wrapped<S: AsRef<str>>(view: View, label: &str, words: &[S], separator: &
     for (word, within) in pieces {
         let separator = if within { " " } else { separator };
         let end = separator.trim_end();
-        // Behind the word there may have to be a comma.
+        // A comma may follow the word.
         let needed = width_of(&line) + width_of(separator) + width_of(&word) + width_of(end);
         if !empty && needed > view.width() {
             line.push_str(end);
@@ -391,13 +390,13 @@ pub fn wrapped<S: AsRef<str>>(view: View, label: &str, words: &[S], separator: &
     out
 }
 
-/// A sentence, wrapped.
+/// Wraps a sentence.
 pub fn sentence(view: View, label: &str, text: &str) -> String {
     wrapped(view, label, &text.split(' ').collect::<Vec<&str>>(), " ")
 }
 
-/// Text from outside with its control characters escaped, so that a path can
-/// neither break a line nor control a terminal.
+/// Escapes control characters in text from outside, so that a path can neither break a line nor
+/// control a terminal.
 pub fn printable(text: &str) -> String {
     text.chars()
         .flat_map(|c| {

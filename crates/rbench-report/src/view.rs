@@ -1,25 +1,24 @@
-//! How a report for people is shown.
+//! Display options of a report for people.
 
-/// Columns of a report that is neither on a terminal nor told how wide to be.
+/// Default width of a report that is not printed on a terminal.
 pub const WIDTH: usize = 120;
-/// Columns that a report has at least, however narrow the terminal.
+/// Smallest width of a report, however narrow the terminal.
 pub const WIDTH_MIN: usize = 80;
 
-/// How a report for people is shown.
+/// Display options of a report for people.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct View {
     width: usize,
-    /// Whether everything is shown, rather than totals and what deserves attention.
+    /// Show everything, not only totals and findings that deserve attention.
     pub details: bool,
-    /// Whether figures are coloured, where the report has colours.
+    /// Use of colours, where the report has colours.
     pub colour: Colour,
 }
 
-/// Whether figures are coloured: whether the reader's terminal can, and its user
-/// wants it.
+/// Use of colours, which depends on the reader's terminal and wishes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Colour {
-    /// Text alone.
+    /// No colours.
     #[default]
     Off,
     /// Figures within usual ranges are green, then yellow, then red.
@@ -40,7 +39,7 @@ impl View {
         colour: Colour::Off,
     };
 
-    /// The same so many columns wide, [`WIDTH_MIN`] at least.
+    /// Sets the width, at least [`WIDTH_MIN`].
     pub fn wide(self, columns: usize) -> View {
         View {
             width: columns.max(WIDTH_MIN),
@@ -48,17 +47,17 @@ impl View {
         }
     }
 
-    /// The same with or without details.
+    /// Sets details on or off.
     pub const fn with_details(self, details: bool) -> View {
         View { details, ..self }
     }
 
-    /// The same with colours or without.
+    /// Sets the use of colours.
     pub fn with_colour(self, colour: Colour) -> View {
         View { colour, ..self }
     }
 
-    /// Columns that no line exceeds, but for a single word that does.
+    /// Maximum width of a line, unless a single word is wider.
     pub fn width(self) -> usize {
         self.width
     }

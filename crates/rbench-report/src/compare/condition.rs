@@ -11,7 +11,7 @@ use super::{Comparison, Missing, Outcome, Row, Verdict, within};
 /// A change that is not accepted.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Condition {
-    /// As it was typed.
+    /// The condition as typed.
     pub text: String,
     place: Place,
     figure: Wanted,
@@ -20,14 +20,14 @@ pub struct Condition {
     limit: f64,
 }
 
-/// What a condition is about; names without their blanks, as conditions are read.
+/// The place that a condition names; names have no blanks, since conditions are read without them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Place {
     /// Every operation.
     Everywhere,
     /// Every operation of a cell.
     Cell(String),
-    /// An operation, or one of a cell: both names with a colon between them.
+    /// An operation, or one of a cell: both names, joined by a colon.
     Operation(String),
 }
 
@@ -52,7 +52,7 @@ fn squeezed(text: &str) -> String {
 }
 
 impl Place {
-    /// Whether an operation is among those that are meant.
+    /// Returns true if the condition includes this operation.
     fn holds(&self, cell: Option<&str>, row: &str) -> bool {
         match self {
             Place::Everywhere => true,
@@ -71,7 +71,7 @@ enum Direction {
     Below,
 }
 
-/// Why a condition is none. The text is a clause that follows `--fail-if`.
+/// The reason why a condition is invalid: a clause that follows `--fail-if`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct ConditionError(String);
@@ -82,8 +82,7 @@ const FORM: &str = "FIGURE>+N% or FIGURE<-N%, with OPERATION. before it for one 
 impl Condition {
     /// Reads `[CELL:][OPERATION.]FIGURE>+N%` or `…<-N%`.
     ///
-    /// # Errors
-    /// A clause that says what is wrong, or which changes can never be.
+    /// # Errors A clause that describes the error, or says which changes are impossible.
     pub fn parse(text: &str) -> Result<Condition, ConditionError> {
         let wrong = |why: String| Err(ConditionError(format!("'{text}' {why}")));
         let typed = squeezed(text);
@@ -146,8 +145,8 @@ impl Condition {
         })
     }
 
-    /// Why it cannot be judged when these rows have no figure any more: it is about
-    /// them, too. One that a comparison of runs lacks is no row of it.
+    /// The reason why the condition cannot be judged if these rows have lost their figures and it
+    /// includes one. A row that a comparison of runs lacks is not included.
     pub(super) fn without(&self, gone: &[Missing]) -> Option<String> {
         let Wanted::Row(_) = self.figure else {
             return None;
@@ -173,7 +172,7 @@ impl Condition {
         })
     }
 
-    /// Why it can be met by nothing in this comparison.
+    /// The reason why nothing in this comparison can meet it.
     pub(super) fn without_a_figure(&self, comparison: &Comparison) -> Option<String> {
         match self.figure {
             Wanted::Row(figure) => self.without_a_row(figure, &comparison.rows),
@@ -234,7 +233,7 @@ impl Condition {
                 "'{text}' is about {name}, which no operation has here"
             ));
         }
-        // One repetition does not tell a change from chance.
+        // One repetition cannot separate a change from chance.
         let (row, _) = found.iter().find(|(_, is_judged)| !is_judged)?;
         Some(format!(
             "'{text}' cannot be judged: {} has too few samples (BASE {}, NEW {}); repeat with --iterations 5",
@@ -263,7 +262,7 @@ impl Condition {
         })
     }
 
-    /// Holds it against a comparison.
+    /// Judges the condition by a comparison.
     pub(super) fn judge(&self, comparison: &Comparison) -> Judged {
         let met = match self.figure {
             Wanted::Row(figure) => self.met_by_rows(figure, &comparison.rows),
@@ -297,7 +296,7 @@ impl Condition {
         met
     }
 
-    /// Of brackets: where the change lies beyond the limit and they have no rate in common.
+    /// Judges a bracket: the change must exceed the limit, and the brackets must not share a rate.
     fn met_by_whole(&self, whole: &Whole) -> Option<Met> {
         // A search that found no rate has lost all of it.
         let change = whole.ratio.unwrap_or(0.0) - 1.0;
@@ -321,7 +320,7 @@ impl Condition {
         }
     }
 
-    /// Whether the change lies beyond the limit and is shown not to be chance.
+    /// Returns true if the change exceeds the limit and is shown not to be chance.
     fn is_met_by(&self, outcome: &Outcome) -> bool {
         self.is_beyond(outcome.ratio - 1.0) && outcome.is_shown()
     }
@@ -338,8 +337,8 @@ fn figures() -> impl Iterator<Item = Wanted> {
     FIGURES.iter().map(Wanted::Row).chain(wholes)
 }
 
-/// The place and the figure of `file-create.p99.9` or `bs=4k:p99`; names may have points
-/// and colons in them.
+/// Splits `file-create.p99.9` or `bs=4k:p99` into place and figure; names may contain points and
+/// colons.
 fn split(text: &str) -> Option<(Place, Wanted)> {
     if let Some(figure) = figures().find(|figure| figure.name() == text) {
         return Some((Place::Everywhere, figure));
@@ -357,10 +356,10 @@ fn split(text: &str) -> Option<(Place, Wanted)> {
     figures().find_map(|figure| place(figure).map(|place| (place, figure)))
 }
 
-/// What a condition came to.
+/// The result of a condition.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Judged {
-    /// The condition as it was typed.
+    /// The condition as typed.
     pub text: String,
     /// The rows in which it is met, or the figure of the series.
     pub met: Vec<Met>,
@@ -375,8 +374,7 @@ pub struct Met {
     pub row: String,
     /// new / base − 1.
     pub change: f64,
-    /// Whether an interval says that it is no chance; else it is judged by the
-    /// figures alone.
+    /// True if an interval shows that it is not chance; otherwise only the figures are compared.
     pub shown: bool,
 }
 

@@ -1,5 +1,5 @@
-//! A distribution of a result file that can be merged with others: its buckets,
-//! its exact sum and maximum.
+//! A distribution of a result file that can be merged with others, with its buckets, exact sum and
+//! maximum.
 
 use std::collections::BTreeMap;
 
@@ -8,10 +8,10 @@ use crate::hist::{Hist, HistError};
 /// Times in ns.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Dist {
-    /// Largest value of each bucket, and how many it holds.
+    /// Largest value of each bucket, and the number of values in it.
     buckets: BTreeMap<u64, u64>,
     count: u64,
-    /// Values that no bucket holds: above one hour.
+    /// Values outside of all buckets: above one hour.
     above: u64,
     sum_ns: f64,
     max_ns: u64,
@@ -20,8 +20,7 @@ pub struct Dist {
 impl Dist {
     /// Decodes the distribution of a result file.
     ///
-    /// # Errors
-    /// As [`Hist::latency`].
+    /// # Errors Like [`Hist::latency`].
     pub fn read(hist: &Hist) -> Result<Dist, HistError> {
         let decoded = hist.latency()?;
         let buckets = decoded.iter_recorded().map(|bucket| {
@@ -37,7 +36,7 @@ impl Dist {
         })
     }
 
-    /// Everything that these hold.
+    /// Merges these distributions.
     pub fn merged<'d>(all: impl IntoIterator<Item = &'d Dist>) -> Dist {
         let mut whole = Dist::default();
         for part in all {
@@ -74,8 +73,8 @@ impl Dist {
         (self.count > 0).then_some(self.max_ns as f64)
     }
 
-    /// The quantile as the recorder has it: the largest value of the bucket that
-    /// holds the ⌈q·count⌉-th smallest one, never above the maximum; ns.
+    /// The quantile as the recorder defines it: the largest value of the bucket with the
+    /// ⌈q·count⌉-th smallest value, capped at the maximum; ns.
     pub fn quantile_ns(&self, q: f64) -> Option<f64> {
         if self.count == 0 {
             return None;

@@ -1,4 +1,4 @@
-//! Whether runs did the same thing: what differs between them besides the figures.
+//! Differences in what runs did, besides the figures.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -8,14 +8,14 @@ use serde_json::Value;
 use super::samples::{RowSamples, Run};
 use crate::RunResult;
 
-/// Something that is not the same on both sides.
+/// A difference between the sides.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Difference {
-    /// What.
+    /// Name of the property.
     pub what: String,
-    /// In BASE.
+    /// Its value in BASE.
     pub base: String,
-    /// In NEW.
+    /// Its value in NEW.
     pub new: String,
 }
 
@@ -26,7 +26,7 @@ impl fmt::Display for Difference {
     }
 }
 
-/// Settings that say where, how often and how carefully, not what is done.
+/// Settings on place, repetition and care, which do not change what is done.
 const INDIFFERENT: &[&str] = &[
     "threads",
     "iterations",
@@ -45,8 +45,7 @@ const INDIFFERENT: &[&str] = &[
 /// Settings that hold options of jobs.
 const OPTIONS: &[&str] = &["options", "job-options"];
 
-/// Settings that name a file for what it is, not for what is in it: whether there is one
-/// matters.
+/// Settings whose file name does not matter, only whether a file is given.
 const FILES: &[&str] = &["newer"];
 
 /// Options of jobs that do not matter either.
@@ -54,7 +53,7 @@ const INDIFFERENT_OPTIONS: &[&str] = &["directory", "filename", "name", "output"
 
 const NONE: &str = "-";
 
-/// What the runs were asked for and by whom, each against the first of BASE.
+/// Differences in settings and environment of the runs, each compared with the first of BASE.
 pub fn of_runs(base: &[Run<'_>], new: &[Run<'_>]) -> Vec<Difference> {
     let Some((first, others)) = base.split_first() else {
         return Vec::new();
@@ -131,12 +130,12 @@ fn setting(result: &RunResult, name: &str) -> String {
     }
 }
 
-/// What both sides measured of a row otherwise than each other: who answered, and how much an
-/// operation moved. This is a result, no setting: the row is compared and marked.
+/// Differences between the measurements of a row: the cache verdict, and the size of an operation.
+/// They are results, not settings: the row is compared and marked.
 pub fn of_rows(base: &RowSamples, new: &RowSamples) -> Vec<Difference> {
     let mut found = Vec::new();
     let unknown = base.caches.is_empty() || new.caches.is_empty();
-    // Of several iterations one may have been different.
+    // A single iteration may differ from the others.
     if !unknown && base.caches.is_disjoint(&new.caches) {
         found.push(Difference {
             what: "cache".to_owned(),
@@ -144,7 +143,7 @@ pub fn of_rows(base: &RowSamples, new: &RowSamples) -> Vec<Difference> {
             new: words(&new.caches),
         });
     }
-    // Where sizes are drawn, the mean is not the same each time.
+    // The mean varies if sizes are drawn at random.
     let (a, b) = (base.bytes_each(), new.bytes_each());
     if base.items > 0 && new.items > 0 && (a - b).abs() > 0.1 * a.max(b) {
         found.push(Difference {

@@ -1,4 +1,4 @@
-//! The figures that are compared, and how each is estimated from samples.
+//! The compared figures, and the estimation of each from samples.
 
 use std::sync::LazyLock;
 
@@ -74,7 +74,7 @@ fn of_times(of: &'static figures::Figure, quantity: &'static Quantity, prefix: &
     }
 }
 
-/// The figure of that name.
+/// The figure with this name.
 pub fn find(name: &str) -> Option<&'static Figure> {
     FIGURES.iter().find(|figure| figure.name == name)
 }
@@ -85,7 +85,7 @@ impl Figure {
         self.of.better == Better::Higher
     }
 
-    /// The figure of these samples together; `None` where they do not have it.
+    /// The figure over these samples; `None` if they lack it.
     pub fn of(&self, samples: &[Repetition]) -> Option<Sampled> {
         let name = self.of.name;
         let Some(quantity) = self.quantity else {
@@ -103,9 +103,9 @@ impl Figure {
 /// A figure of one side.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sampled {
-    /// Of all samples together.
+    /// Value over all samples.
     pub value: f64,
-    /// Logarithms of the samples' own; empty for a published figure.
+    /// Logarithms of the values of single samples; empty for a published figure.
     pub logs: Vec<f64>,
 }
 
@@ -118,11 +118,11 @@ impl Sampled {
         }
     }
 
-    /// The robust centre of the samples' own figures.
+    /// The robust centre of the figures of single samples.
     fn centred(values: impl Iterator<Item = Option<f64>>) -> Option<Sampled> {
         let values: Vec<f64> = values.collect::<Option<_>>()?;
         let logs = logarithms(values.iter().copied())?;
-        // One sample is the figure itself, to the last digit.
+        // A single sample is returned exactly.
         let value = match values[..] {
             [one] => one,
             _ => centre(&logs)?.exp(),

@@ -1,8 +1,7 @@
-//! Published figures that come with the program, and which rows of a run measure
-//! the same thing.
+//! Published figures that come with the program, and the rows of a run that measure the same thing.
 //!
-//! The figures stand in `published/*.csv` as they were published; where, by whom
-//! and with which set-up is in `published/sets.rs`.
+//! The files `published/*.csv` hold the figures as published; `published/sets.rs` has source,
+//! authors and set-up.
 
 mod sets;
 
@@ -35,9 +34,9 @@ pub struct Column {
 pub struct Figures {
     /// The workload that it is part of.
     pub workload: &'static Workload,
-    /// What it is of, in the words of the publication.
+    /// The measured operation, in the words of the publication.
     pub operation: String,
-    /// Bytes of each file, where the publication has several sizes.
+    /// Size of each file in bytes, if the publication has several sizes.
     pub file_bytes: Option<u64>,
     /// Items or bytes per second, or ns.
     pub value: f64,
@@ -48,17 +47,17 @@ pub struct Figures {
 pub struct Unmeasured {
     /// Its workload.
     pub workload: String,
-    /// What it is of.
+    /// The measured operation.
     pub operation: String,
-    /// Why there is nothing to compare it with.
+    /// The reason why no row measures it.
     pub reason: String,
 }
 
-/// Where a run measures the same thing.
+/// The row of a run that measures the same thing.
 pub(super) enum Place<'r> {
     /// This row, and its figure.
     Row(&'r RowSamples, &'static Figure),
-    /// Nowhere, for this reason.
+    /// There is none, for this reason.
     Nowhere(String),
 }
 
@@ -139,7 +138,7 @@ fn lines(set: &'static Set) -> Vec<(String, Figures)> {
 fn scale(unit: &str) -> Option<f64> {
     Some(match unit {
         "ops/s" | "files/s" | "1/s" => 1.0,
-        // CubeFS writes MB/s; its operations per second × block size say that MiB/s are meant.
+        // CubeFS writes MB/s; its operations per second × block size show that it means MiB/s.
         "MiB/s" | "MB/s" => MIB,
         "us" | "us/op" => 1e3,
         "ms/op" => 1e6,
@@ -162,8 +161,7 @@ impl Set {
 
 /// The column that `SET/COLUMN` names.
 ///
-/// # Errors
-/// A clause that says which names there are.
+/// # Errors A clause that lists the known names.
 pub fn find(name: &str) -> Result<Column, String> {
     let (set, column) = name.split_once('/').unwrap_or((name, ""));
     let Some(found) = SETS.iter().find(|known| known.name == set) else {
@@ -204,7 +202,7 @@ fn full_names(set: &'static Set) -> Vec<String> {
         .collect()
 }
 
-/// Every set with its columns, where it was published, and what measures the same.
+/// Lists every set with its columns, its source, and the commands that measure the same.
 pub fn list() -> String {
     let one = |set: &'static Set| {
         let measured: Vec<String> = set
@@ -243,7 +241,7 @@ impl Column {
         format!("{}/{}", self.set.name, self.name)
     }
 
-    /// What the reader should know.
+    /// Notes for the reader.
     pub(super) fn notes(&self) -> Vec<String> {
         let mut notes = vec![
             format!("{}: {}", self.full_name(), self.set.published),
@@ -281,7 +279,7 @@ impl Column {
 }
 
 impl Figures {
-    /// The row that measures the same, and the figure of it.
+    /// The row that measures the same, and its figure.
     pub(super) fn place<'r>(&self, runs: &[Run<'_>], rows: &'r [RowSamples]) -> Place<'r> {
         let mapped = self.workload.rows.iter();
         let Some(mapping) = mapped.clone().find(|row| row.operation == self.operation) else {
@@ -304,7 +302,7 @@ impl Figures {
             Want::Blocks { op, bytes, random } => blocks(runs, rows, op, (*bytes, *random)),
         };
         match found {
-            // Its rate is given, and its service times are those under that rate.
+            // The rate was given, and service times depend on it.
             Ok(row) if row.is_open_loop() => {
                 Place::Nowhere("measured in an open loop, at its own target rate".to_owned())
             }
@@ -335,7 +333,7 @@ fn size(bytes: u64) -> String {
     rbench_core::Bytes(bytes).to_string()
 }
 
-/// The row of such operations, each on so many bytes.
+/// The row of these operations that moves `bytes` in each.
 fn sized<'r>(rows: &'r [RowSamples], op: &str, bytes: u64) -> Result<&'r RowSamples, String> {
     let mut own = measured(rows).filter(|row| row.op == op).peekable();
     if own.peek().is_none() {
@@ -368,19 +366,19 @@ fn blocks<'r>(
     })
 }
 
-/// Whether the blocks of a row were taken at random; `None` where the result does
-/// not say, and where reads and writes were mixed or blocks were read to check them.
+/// Returns true if the row took its blocks at random. `None` if the result does not say, for mixed
+/// reads and writes, and for reads that verify blocks.
 fn is_random(result: &RunResult, row: &RowSamples) -> Option<bool> {
     let pure = |rw: &str| match rw.strip_prefix("rand") {
         Some(op) => (op == row.op).then_some(true),
         None => (rw == row.op).then_some(false),
     };
     if even::workload(result) == "io" {
-        // A phase that is asked for again has a number behind its name.
+        // A repeated phase has a number after its name.
         let name = row.name.trim_end_matches(|c: char| c.is_ascii_digit());
         return pure(name.strip_suffix('-').unwrap_or(&row.name));
     }
-    // Jobs: what all of them share is on the command line.
+    // Options that all jobs share are on the command line.
     let words = result.run.command.iter();
     let typed = words.filter_map(|word| {
         let word = word.trim_start_matches('-');
@@ -428,7 +426,7 @@ impl Need {
     }
 }
 
-/// What differs between a publication's set-up and that of the runs.
+/// Differences between the set-ups of a publication and of the runs.
 pub(super) fn set_ups(
     published: &[(&'static str, String)],
     runs: &[Run<'_>],
@@ -448,7 +446,7 @@ pub(super) fn set_ups(
     published.iter().filter_map(line).collect()
 }
 
-/// The same of a run.
+/// The same property of a run.
 fn own(what: &str, run: &RunResult, rows: &[RowSamples]) -> String {
     const UNKNOWN: &str = "-";
     let setting = |name: &str| {

@@ -1,4 +1,4 @@
-//! How often comparisons are wrong, by simulation: docs/reference/compare.md has the rates.
+//! Error rates of comparisons, by simulation: docs/reference/compare.md lists them.
 //!
 //! `RBENCH_SIMULATE=20000 cargo test -p rbench-report --lib compare::rates -- --nocapture` prints
 //! them for 20,000 pairs of each kind. The stage `properties` of scripts/test simulates 2,000.
@@ -11,15 +11,15 @@ use super::figure::Sampled;
 use super::{Basis, Options, Pair, Verdict, find, judge};
 use crate::stats::{centre, logarithms};
 
-/// What one iteration of one row adds to the logarithm of its rate: noise for the number of the
-/// iteration, with what all rows of the iteration have in common.
+/// Noise that an iteration adds to the logarithm of a row's rate. Arguments: random numbers, number
+/// of the iteration, and noise that all rows of the iteration share.
 type Noise = fn(&mut Stream, usize, f64) -> f64;
 
 fn normal(rng: &mut Stream) -> f64 {
     (2.0 * rng.exponential()).sqrt() * (std::f64::consts::TAU * rng.unit()).cos()
 }
 
-/// How far off a wild iteration is: 58 times.
+/// Logarithm of the error of a wild iteration: a factor of 58.
 const WILD: f64 = 4.06;
 
 const EQUAL: [(&str, Noise); 10] = [
@@ -53,9 +53,9 @@ const EQUAL: [(&str, Noise); 10] = [
 struct Simulated {
     noise: Noise,
     iterations: usize,
-    /// The change that NEW has.
+    /// The change in NEW.
     shift: f64,
-    /// Whether one iteration is 58 times off: in BASE or NEW, and slower or faster.
+    /// A wild iteration, 58 times off: true if in BASE, and its direction.
     wild: Option<(bool, f64)>,
 }
 
@@ -77,7 +77,7 @@ impl Simulated {
                 let common = &common[if is_new { n } else { 0 }..];
                 let iteration = |(nth, common): (usize, &f64)| {
                     let shift = if is_new { self.shift } else { 0.0 };
-                    // Cauchy's tails leave what a number can hold.
+                    // Cauchy's tails exceed the range of numbers.
                     let noise = (self.noise)(rng, nth, *common).clamp(-300.0, 300.0);
                     1000.0 * (noise + shift).exp()
                 };
@@ -111,8 +111,8 @@ impl Simulated {
         judged.into_iter().map(|row| row.verdict).collect()
     }
 
-    /// Shares of comparisons of `rows` rows in which some row has a verdict, in which all rows
-    /// are slower, and in which one is faster.
+    /// Shares of comparisons of `rows` rows: with any verdict, with all rows slower, and with one
+    /// row faster.
     fn rates(&self, rows: usize, pairs: usize) -> Rates {
         let mut rng = Stream::new(&[rows as u64, self.iterations as u64]);
         let (mut any, mut all, mut faster) = (0, 0, 0);
@@ -245,11 +245,11 @@ fn a_wild_iteration_hides_no_factor_of_two() {
     assert!(rates.all_slower >= 99.0, "{rates:?}");
 }
 
-/// What lies between runs is in no iteration: the documentation says how much that matters.
+/// Iterations do not show differences between runs: the documentation gives their effect.
 #[test]
 fn runs_that_differ_by_themselves_are_told_apart_and_that_is_said() {
     let pairs = pairs(1000);
-    // Each run has a level of its own, here 3 % up or down besides 1 % of each iteration.
+    // Each run has its own level, here 3 % up or down, besides 1 % of noise in each iteration.
     let mut rng = Stream::new(&[11]);
     let mut shown = 0;
     for _ in 0..pairs {

@@ -11,16 +11,16 @@ use super::{Basis, Bracket, Comparison, Interval, Outcome, Row, SeriesPart, Verd
 use crate::table::NONE;
 use crate::view::View;
 
-/// One form of a comparison.
+/// One format of a comparison.
 #[derive(Debug, Clone, Copy)]
 pub struct Format {
     /// The name that `--format` takes.
     pub name: &'static str,
-    /// The rendering, of text for people in this view; ends with a newline.
+    /// Renders text for people in this view; ends with a newline.
     pub render: fn(&Comparison, View) -> String,
 }
 
-/// Every form; the first is the default.
+/// Every format; the first is the default.
 pub const FORMATS: &[Format] = &[
     Format {
         name: "text",
@@ -46,7 +46,7 @@ fn with_ratio(outcome: &Outcome) -> String {
     format!("{new} ({})", ratio(outcome.ratio))
 }
 
-/// Ten digits: what lies behind them is the machine's rounding.
+/// Rounds to ten digits, which removes rounding errors of the machine.
 fn digits(value: f64) -> f64 {
     format!("{value:.9e}").parse().unwrap_or(value)
 }
@@ -94,7 +94,7 @@ fn samples(row: &Row) -> String {
     }
 }
 
-/// What intervals and verdicts mean here.
+/// Explains intervals and verdicts.
 fn meaning(comparison: &Comparison) -> String {
     let options = &comparison.options;
     let chance = percent(1.0 - options.confidence);
@@ -105,13 +105,13 @@ fn meaning(comparison: &Comparison) -> String {
     )
 }
 
-/// A share in per cent, as short as it can be exactly.
+/// A share in per cent, in the shortest exact form.
 fn percent(share: f64) -> String {
     let rounded = (share * 1e8).round() / 1e6;
     format!("{rounded}")
 }
 
-/// Verdicts, counted.
+/// The number of each verdict.
 fn counted(comparison: &Comparison) -> String {
     use Verdict::{Faster, NoDifference, Slower, TooFew};
     let of = |verdict| {
@@ -136,7 +136,7 @@ fn counted(comparison: &Comparison) -> String {
     }
 }
 
-/// How many cells, before the verdicts of all operations.
+/// The number of cells, before the verdicts of all operations.
 fn in_cells(series: &SeriesPart, rows: &str) -> String {
     let (all, only) = (series.cells.len(), missing(series).count());
     let cells = match (all, only) {
@@ -159,7 +159,7 @@ fn missing(series: &SeriesPart) -> impl Iterator<Item = (&str, &str)> {
     cells.filter_map(|cell| Some((cell.name.as_str(), cell.why_not.as_deref()?)))
 }
 
-/// Most operations whose names stand in a summary.
+/// Maximum number of operations that a summary names.
 const NAMED: usize = 12;
 
 /// The result in one sentence; of series after those about the whole.
@@ -244,7 +244,7 @@ pub(crate) fn marked(row: &Row) -> String {
 /// The titles of figures of the whole.
 const WHOLES: [&str; 5] = ["As a whole", "BASE", "NEW (ratio)", "Change", "Verdict"];
 
-/// The figures of the whole, as cells under [`WHOLES`].
+/// The figures of the whole, as cells below [`WHOLES`].
 fn wholes(comparison: &Comparison) -> Vec<[String; 5]> {
     let all = comparison.series.iter().flat_map(|series| &series.wholes);
     all.map(|whole| {
@@ -264,7 +264,7 @@ fn wholes(comparison: &Comparison) -> Vec<[String; 5]> {
     .collect()
 }
 
-/// A figure of one side; of a knee the two rates between which the limit lies.
+/// A figure of one side; for a knee the two rates around the limit.
 fn bracket(whole: &Whole, bracket: Bracket) -> String {
     let number = |value: f64| match whole.unit.as_str() {
         "ops/s" => human_rate(value),
@@ -281,7 +281,7 @@ fn bracket(whole: &Whole, bracket: Bracket) -> String {
     }
 }
 
-/// From where to where the change of a limit may be.
+/// The bounds of the change of a limit.
 fn span(whole: &Whole) -> String {
     match (whole.low, whole.high) {
         (Some(low), Some(high)) => format!("{} to {}", change(low), change(high)),
@@ -291,7 +291,7 @@ fn span(whole: &Whole) -> String {
     }
 }
 
-/// The rows whose figures are shown for people: of a series those that differ.
+/// The rows whose figures are shown to people: for series only those that differ.
 fn detailed(comparison: &Comparison) -> impl Iterator<Item = &Row> {
     let series = comparison.series.is_some();
     let differs = |row: &Row| matches!(row.verdict, Verdict::Faster | Verdict::Slower);
@@ -299,8 +299,8 @@ fn detailed(comparison: &Comparison) -> impl Iterator<Item = &Row> {
     rows.filter(move |row| !series || differs(row))
 }
 
-/// What was published and not measured, with the reason: a line for each reason of
-/// each workload.
+/// Published figures that were not measured, with the reason: a line for each reason of each
+/// workload.
 fn not_compared(comparison: &Comparison) -> Vec<[String; 3]> {
     let mut lines: Vec<[String; 3]> = Vec::new();
     for row in &comparison.unmeasured {

@@ -1,5 +1,4 @@
-//! The repetitions of each row of some runs: what a comparison takes for its
-//! samples.
+//! The repetitions of each row of some runs, which are the samples of a comparison.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,21 +9,21 @@ use crate::figures::{self, Output, Value};
 use crate::permutation::SAMPLES_MIN;
 use crate::schema::{BEHIND, PhaseResult, SeriesResult};
 
-/// A result file, by the name that reports have for it.
+/// A result file with its name in reports.
 #[derive(Debug, Clone, Copy)]
 pub struct Run<'r> {
     /// Its name.
     pub name: &'r str,
-    /// What it holds.
+    /// Its content.
     pub result: &'r RunResult,
 }
 
-/// The file of a series, by the name that reports have for it.
+/// The file of a series with its name in reports.
 #[derive(Debug, Clone, Copy)]
 pub struct SeriesRun<'r> {
     /// Its name.
     pub name: &'r str,
-    /// What it holds.
+    /// Its content.
     pub series: &'r SeriesResult,
 }
 
@@ -39,21 +38,22 @@ pub struct RowSamples {
     pub op: String,
     /// For each run that has the row, its repetitions.
     pub runs: Vec<Vec<Repetition>>,
-    /// Operations of all repetitions that failed.
+    /// Failed operations of all repetitions.
     pub errors: u64,
-    /// Operations of all repetitions that did not.
+    /// Successful operations of all repetitions.
     pub items: u64,
-    /// Bytes that these moved.
+    /// Bytes that the successful ones moved.
     pub bytes: u64,
-    /// Who answered, as far as the repetitions say: `cold`, `warm`, `mixed`.
+    /// Known cache verdicts of the repetitions: `cold`, `warm`, `mixed`.
     pub caches: BTreeSet<String>,
-    /// In an open loop: operations of all repetitions that were due and never started.
+    /// In an open loop: due operations of all repetitions that never started.
     pub unissued: u64,
-    /// Workers of all repetitions: what waits at the end, one for each, is no backlog.
+    /// Workers of all repetitions. One waiting operation for each at the end does not count as a
+    /// backlog.
     pub workers: u64,
-    /// Phases that were left out because they did not reach their end.
+    /// Phases that were excluded because they did not finish.
     pub stopped: u32,
-    /// They have a time and no rate.
+    /// True if repetitions have a time and no rate.
     pub one_each: bool,
 }
 
@@ -66,7 +66,7 @@ pub struct Repetition {
     pub times: BTreeMap<&'static str, Dist>,
 }
 
-/// What the samples of a side are.
+/// The samples of a side.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Basis {
     /// Runs, each with all its iterations.
@@ -78,7 +78,7 @@ pub enum Basis {
 }
 
 impl Basis {
-    /// In words, for a table.
+    /// Describes the samples, for a table.
     pub fn words(self) -> String {
         let several = |n: usize, what: &str| match n {
             1 => format!("1 {what}"),
@@ -100,7 +100,7 @@ impl Repetition {
 }
 
 impl RowSamples {
-    /// The samples: runs where there are enough of them, else iterations.
+    /// The samples: runs if there are enough of them, otherwise iterations.
     pub fn units(&self) -> Vec<Repetition> {
         if self.runs.len() >= SAMPLES_MIN {
             return self.runs.iter().map(|run| pooled(run)).collect();
@@ -108,7 +108,7 @@ impl RowSamples {
         self.runs.iter().flatten().cloned().collect()
     }
 
-    /// What [`RowSamples::units`] are.
+    /// The kind and number of [`RowSamples::units`].
     pub fn basis(&self) -> Basis {
         let iterations = self.runs.iter().map(Vec::len).sum();
         match self.runs.len() {
@@ -117,7 +117,7 @@ impl RowSamples {
         }
     }
 
-    /// Bytes of an operation, on average.
+    /// Mean number of bytes of an operation.
     pub fn bytes_each(&self) -> f64 {
         self.bytes as f64 / self.items.max(1) as f64
     }
@@ -145,10 +145,9 @@ fn pooled(run: &[Repetition]) -> Repetition {
     pooled
 }
 
-/// The rows of some runs, in the order in which they appear first.
+/// The rows of some runs, in the order of first appearance.
 ///
-/// # Errors
-/// A distribution that cannot be read.
+/// # Errors A distribution that cannot be read.
 pub fn gather(runs: &[Run<'_>]) -> Result<Vec<RowSamples>, Refusal> {
     let mut rows: Vec<RowSamples> = Vec::new();
     for run in runs {
@@ -188,8 +187,7 @@ impl RowSamples {
         }
     }
 
-    /// Whether more operations than one in a hundred of those that were due never
-    /// started, as for `rbench knee`.
+    /// Returns true if more than 1 % of due operations never started, the limit of `rbench knee`.
     pub(super) fn is_starved(&self) -> bool {
         let due = self
             .items
@@ -198,13 +196,13 @@ impl RowSamples {
         self.unissued as f64 > BEHIND * due as f64 && self.unissued > self.workers
     }
 
-    /// Whether operations had intended starts.
+    /// Returns true if operations had intended starts.
     pub(super) fn is_open_loop(&self) -> bool {
         let mut all = self.runs.iter().flatten();
         all.any(Repetition::is_open_loop)
     }
 
-    /// Takes the phase for a repetition in the run that was added last.
+    /// Adds the phase as a repetition of the last run.
     fn add(&mut self, run: &str, phase: &PhaseResult) -> Result<(), Refusal> {
         if !phase.complete {
             self.stopped += 1;

@@ -1,5 +1,4 @@
-//! Series against each other: their cells are matched by what tells them apart, and each is
-//! compared as two runs are.
+//! Comparison of series: cells are matched by their keys, and each pair is compared like two runs.
 
 use rbench_core::plain::plain;
 
@@ -10,12 +9,12 @@ use super::{
 };
 use crate::schema::{CellResult, KneeResult, SeriesResult};
 
-/// What there is to say of series besides the rows of their cells.
+/// Results of comparing series besides the rows of their cells.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SeriesPart {
     /// The command of BASE: `sweep`, `knee`, `suite` …
     pub kind: String,
-    /// The cells of BASE, then those that only NEW has; of `knee` the one without a rate.
+    /// The cells of BASE, then those that only NEW has; of `knee` only the cell without a rate.
     pub cells: Vec<Cell>,
     /// Figures of the series as a whole.
     pub wholes: Vec<Whole>,
@@ -26,14 +25,13 @@ pub struct SeriesPart {
 pub struct Cell {
     /// Its name: the values of the keys, the step of a suite, the phase.
     pub name: String,
-    /// Why it is not compared: a clause; `None`: it is.
+    /// The reason why it is not compared, a clause; `None` if it is.
     pub why_not: Option<String>,
 }
 
-/// Holds the series of NEW against those of BASE; several files of a side are its samples.
+/// Compares the series of NEW with those of BASE; several files of a side are its samples.
 ///
-/// # Errors
-/// A sentence that says why they are not compared.
+/// # Errors A sentence that says why they are not compared.
 pub fn compare_series(
     base: &[SeriesRun<'_>],
     new: &[SeriesRun<'_>],
@@ -107,8 +105,8 @@ pub fn compare_series(
     draft.judged(options)
 }
 
-/// What tells a cell from the others of its series: of a sweep the values of its keys in
-/// whatever order they were given, of others its name.
+/// Identifies a cell within its series: in a sweep by the values of its keys in any order,
+/// otherwise by its name.
 type Key = Vec<String>;
 
 fn key(series: &SeriesResult, cell: &CellResult) -> Key {
@@ -121,8 +119,8 @@ fn key(series: &SeriesResult, cell: &CellResult) -> Key {
     all
 }
 
-/// The keys of sweeps by which no cell of one side is one of the other: that only one side
-/// varies, or whose values are others; words behind a colon, or nothing.
+/// The keys of sweeps that prevent any match: keys that only one side varies, or that have other
+/// values. Words after a colon, or empty.
 fn keys_that_differ(base: &[SeriesRun<'_>], new: &[SeriesRun<'_>]) -> String {
     let sides = [("BASE", values(base)), ("NEW", values(new))];
     let mut names: Vec<&str> = Vec::new();
@@ -153,7 +151,7 @@ fn keys_that_differ(base: &[SeriesRun<'_>], new: &[SeriesRun<'_>]) -> String {
     }
 }
 
-/// The keys of the sweeps of a side with their values, sorted, each once.
+/// The keys of a side's sweeps with their values, sorted, each once.
 fn values<'r>(side: &[SeriesRun<'r>]) -> Vec<(&'r str, Vec<&'r str>)> {
     let mut all: Vec<(&str, Vec<&str>)> = Vec::new();
     let sweeps = side.iter().filter(|run| run.series.kind == "sweep");
@@ -174,8 +172,8 @@ fn values<'r>(side: &[SeriesRun<'r>]) -> Vec<(&'r str, Vec<&'r str>)> {
     all
 }
 
-/// The cells that are compared. The steps of a search each follow from those before it:
-/// of these only the one without a rate is the same thing in every search.
+/// The compared cells. The steps of a search depend on those before, so only the one without a rate
+/// is the same in every search.
 fn cells(series: &SeriesResult) -> impl Iterator<Item = &CellResult> {
     let searches = series.knee.is_some();
     let same = move |cell: &&CellResult| !searches || cell.value("stage") == Some("closed");
@@ -207,7 +205,7 @@ fn runs<'r>(side: &[SeriesRun<'r>], wanted: &Key) -> Vec<Run<'r>> {
     side.iter().filter_map(of).collect()
 }
 
-/// The operations of which some phase has finished.
+/// The operations with a finished phase.
 fn measured(runs: &[Run<'_>]) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for phase in runs.iter().flat_map(|run| &run.result.phases) {
@@ -218,7 +216,7 @@ fn measured(runs: &[Run<'_>]) -> Vec<String> {
     names
 }
 
-/// Why a cell is not compared.
+/// The reason why a cell is not compared.
 fn why_not(
     (base, old): (&[SeriesRun<'_>], &[Run<'_>]),
     (new, young): (&[SeriesRun<'_>], &[Run<'_>]),
@@ -245,7 +243,7 @@ fn why_not(
     }
 }
 
-/// What differs between the series besides their cells.
+/// Differences between the series besides their cells.
 fn of_series(base: &[SeriesRun<'_>], new: &[SeriesRun<'_>]) -> Vec<Difference> {
     let Some((first, others)) = base.split_first() else {
         return Vec::new();
@@ -272,7 +270,7 @@ fn of_series(base: &[SeriesRun<'_>], new: &[SeriesRun<'_>]) -> Vec<Difference> {
     found
 }
 
-/// What has to be the same: the command, of a suite which one, and what a search was for.
+/// Settings that must be equal: the command, the name of a suite, and the objective of a search.
 fn settings(series: &SeriesResult) -> [(&'static str, String); 5] {
     let none = || "-".to_owned();
     let knee = series.knee.as_ref();
@@ -297,8 +295,8 @@ fn settings(series: &SeriesResult) -> [(&'static str, String); 5] {
     ]
 }
 
-/// Differences of the cells: what every cell has is said once, what some have with the
-/// first one's name.
+/// Combines the differences of the cells: one that every cell has is reported once, others with the
+/// first cell's name.
 fn together(found: Vec<(String, Difference)>, compared: usize) -> Vec<Difference> {
     let mut all: Vec<(Vec<String>, Difference)> = Vec::new();
     for (cell, difference) in found {
@@ -324,7 +322,7 @@ fn together(found: Vec<(String, Difference)>, compared: usize) -> Vec<Difference
     all.into_iter().map(named).collect()
 }
 
-/// What became of cells that did not reach their end.
+/// Reports cells that did not finish.
 fn troubles(side: &str, runs: &[SeriesRun<'_>]) -> Vec<String> {
     let mut notes = Vec::new();
     for run in runs {

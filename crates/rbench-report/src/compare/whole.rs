@@ -1,5 +1,4 @@
-//! Figures of a series as a whole: the rate that `rbench knee` found, the scores of
-//! `rbench suite io500`.
+//! Figures of a series as a whole: the result of `rbench knee`, the scores of `rbench suite io500`.
 
 use super::{SeriesRun, Verdict};
 use crate::schema::{Io500Result, KneeResult};
@@ -8,11 +7,11 @@ use crate::stats::logarithms;
 /// A figure that a condition may name.
 #[derive(Debug, PartialEq)]
 pub struct WholeFigure {
-    /// For machines, and in conditions.
+    /// Name for machines, and in conditions.
     pub name: &'static str,
-    /// For people.
+    /// Name for people.
     pub label: &'static str,
-    /// Its unit: `ops/s`, `GiB/s`, `kIOPS`; of the total score none.
+    /// Its unit: `ops/s`, `GiB/s`, `kIOPS`; empty for the total score.
     pub unit: &'static str,
 }
 
@@ -23,7 +22,7 @@ pub static HELD: WholeFigure = WholeFigure {
     unit: "ops/s",
 };
 
-/// What a score is in the result.
+/// Reads a score from the result.
 type Score = fn(&Io500Result) -> Option<f64>;
 
 /// The scores of a rehearsal of IO500.
@@ -54,46 +53,46 @@ static SCORES: [(WholeFigure, Score); 3] = [
     ),
 ];
 
-/// All of them.
+/// All figures of series.
 pub fn figures() -> impl Iterator<Item = &'static WholeFigure> {
     std::iter::once(&HELD).chain(SCORES.iter().map(|(figure, _)| figure))
 }
 
-/// What a side has of a figure.
+/// The value of a figure on one side.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Bracket {
-    /// The figure; of a knee the highest rate at which the objective held, of several
-    /// searches the lowest of these. `None`: there is none.
+    /// The figure; of a knee the highest rate that met the objective, of several searches the
+    /// lowest of these. `None` if there is none.
     pub value: Option<f64>,
-    /// Of a knee the lowest rate above it at which the objective did not hold, of
-    /// several searches the highest of these. `None`: there is none.
+    /// Of a knee the lowest higher rate that missed the objective, of several searches the highest
+    /// of these. `None` if there is none.
     pub below: Option<f64>,
 }
 
 /// A figure of both sides.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Whole {
-    /// For machines, and in conditions: that of a [`WholeFigure`], or of a phase of IO500.
+    /// Name for machines, and in conditions: that of a [`WholeFigure`], or of a phase of IO500.
     pub name: String,
-    /// For people.
+    /// Name for people.
     pub label: String,
-    /// As that of a [`WholeFigure`].
+    /// Its unit, like that of a [`WholeFigure`].
     pub unit: String,
-    /// Of BASE.
+    /// Value of BASE.
     pub base: Bracket,
-    /// Of NEW.
+    /// Value of NEW.
     pub new: Bracket,
-    /// NEW / BASE of the values; `None` where they say nothing of each other.
+    /// NEW / BASE of the values; `None` if they cannot be compared.
     pub ratio: Option<f64>,
-    /// Of a knee the lowest ratio of limits that fits both brackets; `None`: any.
+    /// Of a knee the lowest ratio of limits that fits both brackets; `None`: unbounded.
     pub low: Option<f64>,
-    /// The highest one; `None`: any.
+    /// The highest such ratio; `None`: unbounded.
     pub high: Option<f64>,
-    /// The verdict on it; `None`: the figure comes without its uncertainty.
+    /// The verdict; `None` if the uncertainty of the figure is unknown.
     pub verdict: Option<Verdict>,
 }
 
-/// What the series have as a whole, and what is to be known about it.
+/// Compares the figures of whole series, with notes on them.
 pub fn of(
     base: &[SeriesRun<'_>],
     new: &[SeriesRun<'_>],
@@ -129,7 +128,7 @@ fn knee_of<'r>(run: &SeriesRun<'r>) -> Option<&'r KneeResult> {
     run.series.knee.as_ref()
 }
 
-/// Whether a search says where the limit lies.
+/// Returns true if a search located the limit.
 fn is_settled(run: &SeriesRun<'_>) -> bool {
     knee_of(run).is_some_and(|knee| {
         let found = knee.held.is_some() || knee.failed.is_some();
@@ -138,7 +137,7 @@ fn is_settled(run: &SeriesRun<'_>) -> bool {
     })
 }
 
-/// Why a search says nothing of the limit.
+/// The reason why a search did not locate the limit.
 fn unsettled(side: &str, run: &SeriesRun<'_>) -> Option<String> {
     let why = match knee_of(run)? {
         _ if is_settled(run) => return None,
@@ -158,8 +157,8 @@ fn unsettled(side: &str, run: &SeriesRun<'_>) -> Option<String> {
     ))
 }
 
-/// The limit lies between two rates on each side; they differ if all of one side lies
-/// beyond the other by the least effect.
+/// Compares limits, each between two rates. They differ if one side lies entirely beyond the other,
+/// by at least `min_effect`.
 fn held(base: &[SeriesRun<'_>], new: &[SeriesRun<'_>], min_effect: f64) -> Whole {
     let bracket = |side: &[SeriesRun<'_>]| {
         let all: Option<Vec<f64>> = side.iter().map(|run| knee_of(run)?.held).collect();
@@ -190,7 +189,7 @@ fn held(base: &[SeriesRun<'_>], new: &[SeriesRun<'_>], min_effect: f64) -> Whole
     }
 }
 
-/// A score: of several files its geometric mean. Over other phases it is another one.
+/// A score: the geometric mean over several files. A score over other phases is a different score.
 fn score(
     base: &[SeriesRun<'_>],
     new: &[SeriesRun<'_>],
@@ -249,7 +248,7 @@ fn phases(base: &[SeriesRun<'_>], new: &[SeriesRun<'_>]) -> Vec<Whole> {
     both.collect()
 }
 
-/// A figure that comes without its uncertainty.
+/// A figure without known uncertainty.
 fn without_interval(
     (name, label, unit): (&str, &str, &str),
     base: Option<f64>,

@@ -1,8 +1,7 @@
-//! Logs that are stored compressed (`log_store_compressed`): the records that fio 3.33 writes,
-//! in one zlib stream after the other.
+//! Compressed logs (`log_store_compressed`): fio 3.33's records in one or several zlib streams.
 //!
-//! A record is the time (ms, 8 bytes), the value (8), direction and flags (4), the priority
-//! (2, and 2 unused), the block size (8), and with a flag the offset (8); little-endian.
+//! A record is the time (ms, 8 bytes), the value (8), direction and flags (4), the priority (2, and
+//! 2 unused), the block size (8), and with a flag the offset (8); little-endian.
 
 use std::fmt::Write as _;
 use std::io::{self, Read as _, Write as _};
@@ -13,25 +12,24 @@ use rbench_core::job::LogSample;
 
 use super::logs::{Form, Kind, Line};
 
-/// A record has an offset.
+/// Flag: the record has an offset.
 const OFFSET: u32 = 1 << 31;
-/// The last column is a priority.
+/// Flag: the last column is a priority.
 const PRIORITY: u32 = 1 << 30;
-/// The largest value of an averaging interval, not the mean: of later versions of fio.
+/// Flag of later versions of fio: the value is the largest of an averaging interval, not the mean.
 const LARGEST: u32 = 1 << 29;
 
 /// Bytes of a record without an offset.
 const RECORD: usize = 32;
 
-/// The name of a log that is stored so.
+/// The name of the compressed form of a log.
 pub fn file_name(of_text: &str) -> String {
     format!("{of_text}.fz")
 }
 
-/// A log of these operations or intervals.
+/// Compresses a log of these operations or intervals.
 ///
-/// # Errors
-/// None but for lack of memory.
+/// # Errors Only if memory is exhausted.
 pub fn store<'s>(
     kind: Kind,
     samples: impl Iterator<Item = &'s LogSample>,
@@ -63,8 +61,8 @@ fn record(line: &Line, form: Form) -> Vec<u8> {
     bytes
 }
 
-/// Whether a file with this beginning may be such a log: a zlib stream without records, or
-/// whose first one has a direction that there is.
+/// Returns true if a file that starts like this may be such a log: a zlib stream without records,
+/// or with a valid direction in the first.
 pub fn is_stored(start: &[u8]) -> bool {
     let mut first = Vec::new();
     let mut stream = ZlibDecoder::new(start).take(RECORD as u64);
@@ -80,14 +78,13 @@ pub fn is_stored(start: &[u8]) -> bool {
     }
 }
 
-/// Bytes of records that are inflated at a time: a small log may hold very many.
+/// Bytes of records inflated at a time: a small log may hold very many.
 const PIECE: usize = 1 << 20;
 
-/// The lines of a log that was stored so, by rbench or by fio 3.33, handed to `put` piece by piece; whether
-/// it has taken all.
+/// Passes the lines of a compressed log of rbench or fio 3.33 to `put`, piece by piece. Returns
+/// true if `put` took all of them.
 ///
-/// # Errors
-/// A clause about what is wrong with it.
+/// # Errors A clause that describes the error.
 pub fn inflate(mut stored: &[u8], put: &mut dyn FnMut(&str) -> bool) -> Result<bool, String> {
     let unsound = |error: io::Error| format!("not a valid log of log_store_compressed: {error}");
     let (mut text, mut records) = (String::new(), Vec::new());
@@ -115,7 +112,7 @@ pub fn inflate(mut stored: &[u8], put: &mut dyn FnMut(&str) -> bool) -> Result<b
     Ok(true)
 }
 
-/// Appends the lines of whole records; what is left is the begin of another one.
+/// Appends the lines of complete records; returns the start of an incomplete one.
 fn push_lines<'r>(text: &mut String, mut records: &'r [u8]) -> Result<&'r [u8], String> {
     while let Some((head, rest)) = records.split_first_chunk::<RECORD>() {
         let word = |at: usize| {
@@ -134,7 +131,7 @@ fn push_lines<'r>(text: &mut String, mut records: &'r [u8]) -> Result<&'r [u8], 
         if let Some(offset) = offset {
             let _ = write!(text, "{offset}, ");
         }
-        // Else it says whether the priority is one of real time.
+        // Otherwise the column is 1 for a real-time priority.
         let _ = match flags & PRIORITY != 0 {
             true => writeln!(text, "0x{priority:04x}"),
             false => writeln!(text, "{}", u8::from(priority >> 13 == 1)),
@@ -219,7 +216,7 @@ mod tests {
                 let stored = store(kind, all.iter(), form).expect("memory");
                 let text: String = all.iter().map(|one| line(kind, one, form)).collect();
                 prop_assert_eq!(inflate(&stored), Ok(text.clone()));
-                // Several streams are one log.
+                // Several streams form one log.
                 let twice = [stored.clone(), stored].concat();
                 prop_assert_eq!(inflate(&twice), Ok(text.repeat(2)));
             }

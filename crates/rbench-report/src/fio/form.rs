@@ -1,5 +1,4 @@
-//! fio's outputs from a result file: what [`FioForm`] holds of them, there and
-//! back.
+//! Conversion between fio's outputs and [`FioForm`], their part of the result file.
 
 use rbench_core::steady::Criterion;
 use rbench_core::{Nanos, Unified};
@@ -18,8 +17,8 @@ const UNIFIED: [(Unified, &str); 3] = [
     (Unified::Both, "both"),
 ];
 
-/// A run in one of fio's formats, by its name in the result file; `None` if there
-/// is none of that name.
+/// Renders a run in one of fio's formats, by its name in the result file; `None` for an unknown
+/// name.
 pub fn render(run: &FioRun, format: &str) -> Option<String> {
     match format {
         "normal" => Some(normal(run)),
@@ -31,10 +30,9 @@ pub fn render(run: &FioRun, format: &str) -> Option<String> {
 }
 
 impl FioRun {
-    /// The run of a result; `None` if it was not made through fio's command line.
+    /// Restores the run from a result; `None` if fio's command line was not used.
     ///
-    /// # Errors
-    /// Where a distribution cannot be read.
+    /// # Errors If a distribution cannot be read.
     pub fn of(result: &RunResult) -> Result<Option<FioRun>, HistError> {
         let Some(form) = &result.forms.fio else {
             return Ok(None);
@@ -49,7 +47,7 @@ impl FioRun {
                 .and_then(|t: jiff::Timestamp| u64::try_from(t.as_millisecond()).ok())
         };
         let started_ms = ms(&result.run.started).unwrap_or(0);
-        // A run that died ended when its last job did.
+        // A run that died ended with its last job.
         let ends = entries.iter().map(|e| e.outcome.elapsed.0 / 1_000_000);
         let ended_ms = result.run.finished.as_deref().and_then(ms);
         Ok(Some(FioRun {
@@ -68,7 +66,7 @@ impl FioRun {
         }))
     }
 
-    /// What the result file holds of it, if it was printed in these formats.
+    /// The part that the result file stores, if the run was printed in these formats.
     pub fn form(&self, formats: &[&str]) -> FioForm {
         FioForm {
             formats: formats.iter().map(|&name| name.to_owned()).collect(),

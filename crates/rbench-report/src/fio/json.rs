@@ -1,7 +1,7 @@
-//! fio's JSON: keys, their order and their kinds of numbers as fio 3.33 has
-//! them, and `job_start`, which later versions added.
+//! fio's JSON, with keys, order and kinds of numbers like fio 3.33, and `job_start`, which later
+//! versions added.
 //!
-//! `disk_util` is absent where the target is not on a block device, as in fio.
+//! Like in fio, `disk_util` is absent if the target is not on a block device.
 
 use rbench_core::Latency;
 use rbench_core::job::Series;
@@ -18,8 +18,7 @@ const DEPTHS: [&str; 7] = ["1", "2", "4", "8", "16", "32", ">=64"];
 /// Keys of `iodepth_submit` and `iodepth_complete`.
 const BATCHES: [&str; 7] = ["0", "4", "8", "16", "32", "64", ">=64"];
 
-/// The JSON document; with the bins of the distributions if `plus` (json+).
-/// Ends with a newline.
+/// The JSON document. Has the bins of distributions if `plus` (json+). Ends with a newline.
 pub fn json(run: &FioRun, plus: bool) -> String {
     let mut fields = vec![
         ("fio version", Json::from(run.version.as_str())),
@@ -176,8 +175,8 @@ fn direction(one: &Direction, entry: &FioEntry, plus: bool) -> Json {
     Json::map(fields)
 }
 
-/// A distribution. `percentiles`: which of them to show; with json+ its bins
-/// then follow, each by the middle of its values.
+/// A distribution with these percentiles; with json+ also its bins, each identified by its
+/// midpoint.
 fn latency(all: &Latency, shown: Option<&[f64]>, plus: bool) -> Json {
     let mut fields = vec![
         ("min", Json::from(all.min().0)),
@@ -227,7 +226,7 @@ fn distribution(shown: &Shown) -> [(&'static str, Json); 3] {
     ]
 }
 
-/// With the keys of fio 3.33 and those that later versions have for the same.
+/// The keys of fio 3.33, and the keys of later versions for the same values.
 fn target(entry: &FioEntry) -> [(&'static str, Json); 6] {
     let (latency, window_us, percentile) = entry.target_fields();
     [

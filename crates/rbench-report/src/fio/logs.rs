@@ -1,26 +1,25 @@
-//! Log files of a job: their names and lines, as fio 3.33 writes them.
+//! Log files of a job: names and lines in the format of fio 3.33.
 //!
-//! A line is `ms, value, direction, bs[, offset], priority`: direction 0 for
-//! reads, 1 for writes, 2 for trims, the priority always 0. Latencies are ns, bandwidth
-//! is KiB/s. A line of an averaging interval has no block size and no offset:
-//! both are 0.
+//! A line is `ms, value, direction, bs[, offset], priority`: direction 0 for reads, 1 for writes, 2
+//! for trims, the priority always 0. Latencies are ns, bandwidth is KiB/s. A line of an averaging
+//! interval has no block size and no offset: both are 0.
 
 use std::fmt::Write as _;
 
 use rbench_core::job::{LogHistogram, LogSample};
 use rbench_core::{Direction, Nanos};
 
-/// What a log holds.
+/// The value that a log records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// Bandwidth, KiB/s.
     Bandwidth,
-    /// Operations: 1 for each one, per second with an interval.
+    /// Operations: 1 for each operation, or per second with an interval.
     Iops,
-    /// Prepare to submit, ns. fio makes this file with synchronous engines,
-    /// too, and leaves it empty.
+    /// Time from preparation to submission, ns. With synchronous engines fio creates the file, too,
+    /// but leaves it empty.
     Slat,
-    /// Submit to completion, ns.
+    /// Time from submission to completion, ns.
     Clat,
     /// Both together, ns.
     Lat,
@@ -55,29 +54,29 @@ fn named(prefix: &str, what: &str, number: Option<u64>) -> String {
     format!("{prefix}_{what}{number}.log")
 }
 
-/// What a line of a log says.
+/// The content of a line of a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Line {
     /// Its time, ms.
     pub ms: u64,
     /// Its value.
     pub value: u64,
-    /// A second one, of an interval that has both.
+    /// The second value of an interval that has both.
     pub largest: Option<u64>,
-    /// What was done.
+    /// The direction of the operation.
     pub direction: Direction,
     /// Block size, bytes.
     pub block: u64,
-    /// Where, bytes.
+    /// Offset, bytes.
     pub offset: u64,
 }
 
 impl Line {
-    /// That of one operation or interval.
+    /// Makes the line of one operation or interval.
     pub fn of(kind: Kind, sample: &LogSample, form: Form) -> Line {
         let [slat, clat, lat] = sample.max.map(|time| time.0);
         let [iops, bandwidth] = sample.max_rates;
-        // The last sample of an interval may not have come to its end.
+        // The last sample of an interval may be incomplete.
         let rates = |amount: u64, max: u64| {
             let rate = u64::try_from(per_second(amount, sample.span)).unwrap_or(u64::MAX);
             (rate, max.max(rate))
@@ -112,31 +111,30 @@ impl Line {
     }
 }
 
-/// How a log is written.
+/// The format of a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Form {
-    /// A line stands for an interval, not for one operation.
+    /// True if a line covers an interval, not one operation.
     pub averaged: bool,
     /// `log_offset`: a column of offsets.
     pub offsets: bool,
-    /// `log_window_value`: intervals have the mean of their values, or the largest one in
-    /// its place.
+    /// `log_window_value`: intervals have the mean of their values, or only the largest.
     pub mean: bool,
-    /// The largest value; behind the mean, if that is there.
+    /// Intervals have the largest value, after the mean if both are on.
     pub max: bool,
-    /// `log_prio`: the last column is a priority, as fio writes one.
+    /// `log_prio`: the last column is a priority in fio's format.
     pub priority: bool,
-    /// `log_issue_time`: behind it is the time of submission, ns; as in fio 0 in all logs but
-    /// those of slat and clat.
+    /// `log_issue_time`: the last column is the time of submission, ns. Like in fio it is 0 in all
+    /// logs except slat and clat.
     pub issue_time: bool,
-    /// `log_hist_coarseness`: a column of a histogram stands for 2 to this power.
+    /// `log_hist_coarseness`: a column of a histogram combines 2 to this power.
     pub coarseness: u32,
-    /// What times count from, ms before the start of the job.
+    /// Offset of all times, ms before the start of the job.
     pub epoch_ms: u64,
 }
 
 impl Form {
-    /// The value of an operation or interval, and a second one.
+    /// The value of an operation or interval, and the second value if there is one.
     fn of_window(self, mean: u64, max: u64) -> (u64, Option<u64>) {
         match (self.averaged, self.mean, self.max) {
             (true, true, true) => (mean, Some(max)),
@@ -145,7 +143,7 @@ impl Form {
         }
     }
 
-    /// When an operation was submitted, ns; an interval has no such time.
+    /// Submission time of an operation, ns; 0 for an interval.
     fn issued_ns(self, sample: &LogSample) -> u64 {
         let at = self
             .epoch_ms
@@ -157,7 +155,7 @@ impl Form {
         }
     }
 
-    /// A time of the job as it is written, ms.
+    /// A time of the job in the form of the log, ms.
     fn time_ms(self, at: Nanos) -> u64 {
         self.epoch_ms.saturating_add(at.0 / 1_000_000)
     }
@@ -200,8 +198,8 @@ fn per_second(amount: u64, span: Nanos) -> u128 {
 /// Columns of a histogram: 29 groups of 64.
 const COLUMNS: usize = 29 * 64;
 
-/// The column of a latency: its own up to 127 ns, then 64 for each power of
-/// two; what is above 17 s is in the last.
+/// The column of a latency: one per value up to 127 ns, then 64 for each power of two. Latencies
+/// above 17 s are in the last.
 fn column(ns: u64) -> usize {
     let shift = (u64::BITS - (ns | 64).leading_zeros() - 7) as usize;
     let column = match shift {
@@ -216,7 +214,7 @@ fn column(ns: u64) -> usize {
 pub fn histogram_line(interval: &LogHistogram, form: Form) -> String {
     let mut counts = vec![0_u64; COLUMNS >> form.coarseness];
     for (lowest, _, count) in &interval.buckets {
-        // Each of our buckets is within one column.
+        // Each bucket of rbench lies within one column.
         counts[column(lowest.0) >> form.coarseness] += count;
     }
     let (ms, direction) = (form.time_ms(interval.at), interval.direction.number());
@@ -358,8 +356,8 @@ mod tests {
             max: true,
             ..Form::default()
         };
-        // As fio 3.33 wrote one with log_unix_epoch=1 and log_prio=1; of one operation
-        // there is no largest.
+        // Written by fio 3.33 with log_unix_epoch=1 and log_prio=1; a single operation has no
+        // largest value.
         assert_eq!(
             line(Kind::Lat, &WRITE, form),
             "1795364912003, 12118, 1, 4096, 0x0000\n"
@@ -425,7 +423,7 @@ mod tests {
 
     #[test]
     fn columns_are_those_of_fio() {
-        // Midpoints that fio's json+ names: each in the middle of its column.
+        // Midpoints in fio's json+, each in the middle of its column.
         let check = |low: u64, high: u64| {
             let at = column(low);
             assert_eq!(column(high), at, "{low}");
@@ -465,7 +463,7 @@ mod tests {
             .collect();
         assert_eq!(fields[..3], [513, 1, 4096]);
         let mut expect = vec![0; COLUMNS];
-        // Above one hour no bucket holds a value.
+        // Buckets hold no values above one hour.
         let held = values.iter().filter(|v| **v <= 3_600_000_000_000);
         held.for_each(|v| expect[column(*v)] += 1);
         assert_eq!(fields[3..], expect);

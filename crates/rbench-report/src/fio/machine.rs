@@ -1,4 +1,4 @@
-//! What fio's outputs say of the machine: block devices and idle processors.
+//! The machine in fio's outputs: block devices and idle processors.
 
 use std::fmt::Write as _;
 
@@ -6,19 +6,19 @@ use rbench_core::machine::{CpuIdle, DiskUse, HostUse};
 
 use super::tree::Json;
 
-/// What is shown of the hosts of a run.
+/// The use of the hosts of a run.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Machine {
-    /// Names of the hosts, by their positions; one or none: they are not named.
+    /// Names of the hosts, by position; hosts are only named if there are several.
     pub names: Vec<String>,
-    /// What each did, by position.
+    /// Use of each host, by position.
     pub hosts: Vec<HostUse>,
-    /// Idle processors are shown each by itself.
+    /// True to show each processor separately.
     pub each_cpu: bool,
 }
 
 impl Machine {
-    /// The name of a host and a colon before what belongs to it, if there are several.
+    /// The host's name and a colon, if there are several hosts.
     fn prefix(&self, host: &HostUse) -> String {
         let name = self.name(host);
         name.map_or(String::new(), |name| format!("{name}:"))
@@ -40,7 +40,7 @@ impl Machine {
         })
     }
 
-    /// The part of the normal output; empty without devices.
+    /// The devices in the normal output; empty without devices.
     pub fn disks_as_text(&self) -> String {
         let mut out = String::new();
         for shown in self.disks() {
@@ -68,7 +68,7 @@ impl Machine {
         out
     }
 
-    /// What the terse output has behind each of its lines.
+    /// The devices as fields, which the terse output appends to each line.
     pub fn disks_as_fields(&self) -> String {
         let mut out = String::new();
         for shown in self.disks() {
@@ -92,7 +92,7 @@ impl Machine {
         (!all.is_empty()).then_some(Json::List(all))
     }
 
-    /// All processors of all hosts, with the names that are shown.
+    /// All processors of all hosts, with their displayed names.
     fn cpus(&self) -> Vec<(String, &CpuIdle)> {
         let all = self.hosts.iter();
         let all = all.flat_map(|host| host.cpus.iter().map(move |one| (host, one)));
@@ -100,7 +100,7 @@ impl Machine {
             .collect()
     }
 
-    /// The mean of the idle parts; `None`: nobody asked.
+    /// Mean idle share; `None` if it was not requested.
     fn idle(&self) -> Option<f64> {
         let cpus = self.cpus();
         let sum: f64 = cpus.iter().map(|(_, one)| one.percent()).sum();
@@ -113,7 +113,7 @@ impl Machine {
         mean_and_deviation(&all.copied().collect::<Vec<f64>>())
     }
 
-    /// The part of the normal output; empty if nobody asked.
+    /// The processors in the normal output; empty if not requested.
     pub fn idle_as_text(&self) -> String {
         let Some(system) = self.idle() else {
             return String::new();
@@ -128,7 +128,7 @@ impl Machine {
         out
     }
 
-    /// `cpu_idleness` of the JSON; `None`: nobody asked.
+    /// `cpu_idleness` of the JSON; `None` if not requested.
     pub fn idle_as_json(&self) -> Option<Json> {
         let mut fields = vec![("system".to_owned(), Json::from(self.idle()?))];
         if self.each_cpu {
@@ -145,7 +145,7 @@ impl Machine {
     }
 }
 
-/// What `--idle-prof=calibrate` prints: the time of a piece of work on each processor, us.
+/// The output of `--idle-prof=calibrate`: the time of a piece of work on each processor, us.
 pub fn calibration(unit_us: &[f64]) -> String {
     format!("CPU idleness:\n{}", unit_line(mean_and_deviation(unit_us)))
 }
@@ -154,7 +154,7 @@ fn unit_line((mean, deviation): (f64, f64)) -> String {
     format!("  unit work: mean={mean:3.2}us, stddev={deviation:3.2}\n")
 }
 
-/// Of a sample; without values 0.
+/// Mean and deviation of a sample; 0 without values.
 fn mean_and_deviation(all: &[f64]) -> (f64, f64) {
     let n = all.len() as f64;
     let mean = all.iter().sum::<f64>() / n.max(1.0);
@@ -170,7 +170,7 @@ fn push_fields(out: &mut String, amounts: [[u64; 2]; 3], in_queue_ms: u64, busy:
     let _ = write!(out, ";{in_queue_ms};{busy:.2}%");
 }
 
-/// A device with what its line needs.
+/// A device with the values of its line.
 struct Shown<'m> {
     name: String,
     host: Option<&'m str>,
@@ -228,7 +228,7 @@ impl Shown<'_> {
     }
 }
 
-/// The mean of the devices that one is made of, and the busiest of them.
+/// The mean over the devices that form another one, and the busiest of them.
 struct Parts {
     ios: [u64; 2],
     sectors: [u64; 2],
@@ -289,7 +289,7 @@ mod tests {
     #[test]
     fn devices_have_fios_line_fields_and_keys() {
         let machine = one(vec![disk("vda", 2, &[])]);
-        // As fio 3.33 writes them.
+        // In the format of fio 3.33.
         assert_eq!(
             machine.disks_as_text(),
             "\nDisk stats (read/write):\n  vda: ios=45652/47378, merge=0/3932, ticks=5158/37704, \

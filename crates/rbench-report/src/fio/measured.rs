@@ -1,5 +1,5 @@
-//! What the outputs show of an entry: its directions, rates, percentiles and
-//! distributions. The outputs differ in form only; each number is made here.
+//! The values that all outputs of an entry share: directions, rates, percentiles and distributions.
+//! The outputs only format them.
 
 use std::borrow::Cow;
 
@@ -9,7 +9,7 @@ use rbench_core::{Latency, Nanos};
 use super::numbers::percent;
 use super::{FioEntry, FioRun, Unified};
 
-/// A direction of the outputs.
+/// A direction in the outputs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Way {
     /// Reads.
@@ -18,7 +18,7 @@ pub enum Way {
     Write,
     /// Trims.
     Trim,
-    /// All in one.
+    /// All directions together.
     Mixed,
 }
 
@@ -37,7 +37,7 @@ impl Way {
 #[derive(Debug)]
 pub struct Direction<'a> {
     pub way: Way,
-    /// What was recorded.
+    /// The recorded values.
     pub raw: Cow<'a, DirectionOutcome>,
     pub rates: Rates,
     /// Percentage of its group's bandwidth, by the samples.
@@ -55,11 +55,11 @@ impl<'a> Direction<'a> {
     }
 }
 
-/// Rates over a whole number of milliseconds, so that they follow from the
-/// amounts and the run time shown with them.
+/// Rates over a whole number of milliseconds, so that they match the displayed amounts and run
+/// time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Rates {
-    /// ms, rounded up.
+    /// Run time, ms, rounded up.
     pub runtime_ms: u64,
     pub bytes_per_s: u64,
     pub iops: f64,
@@ -88,7 +88,7 @@ impl Rates {
     }
 }
 
-/// An entry as it is shown.
+/// The displayed form of an entry.
 #[derive(Debug)]
 pub struct Shown<'a> {
     pub entry: &'a FioEntry,
@@ -104,7 +104,7 @@ pub struct GroupTotal {
     pub bytes: u64,
     /// All bytes over the longest run time.
     pub bytes_per_s: u64,
-    /// Lowest and highest of an entry.
+    /// Lowest and highest rate of an entry.
     pub bytes_per_s_range: (u64, u64),
     pub runtime_ms_range: (u64, u64),
 }
@@ -119,7 +119,7 @@ pub fn entries(run: &FioRun) -> Vec<Shown<'_>> {
             let of_all = totals.iter().find(|t| t.way == direction.way);
             let kib_per_s = of_all.map_or(0.0, |t| t.bytes_per_s as f64 / 1024.0);
             if kib_per_s > 0.0 {
-                // From whole KiB, as in fio.
+                // From whole KiB, like in fio.
                 let share = 100.0 * direction.raw.bw.mean().trunc() / kib_per_s;
                 direction.of_group = share.min(100.0);
             }
@@ -136,7 +136,7 @@ pub fn groups(run: &FioRun) -> Vec<u32> {
     all
 }
 
-/// Directions of a group in which something ran.
+/// The used directions of a group.
 pub fn totals(all: &[Shown], group: u32) -> Vec<GroupTotal> {
     let total = |way: Way| {
         let members = all.iter().filter(|s| s.entry.group == group);
@@ -179,7 +179,7 @@ fn shown(entry: &FioEntry) -> Shown<'_> {
         read, write, trim, ..
     } = &entry.outcome;
     let latencies = [&read.clat, &write.clat, &trim.clat];
-    // Of names there are fewer operations than I/Os.
+    // Operations on names have fewer latencies than I/Os.
     let timed = latencies.iter().map(|clat| clat.count()).sum::<u64>();
     let spread = Spread::of(latencies, timed.min(read.ios + write.ios + trim.ios));
     let apart = || {
@@ -218,8 +218,8 @@ pub fn stddev_ns(latency: &Latency) -> f64 {
 
 /// The values at these percentiles (0 to 100), ns.
 pub fn percentiles(latency: &Latency, wanted: &[f64]) -> Vec<u64> {
-    // A little less, so that 99.9 percent of 1000 are 999 and not, because of
-    // the rounding of 99.9 / 100, one more.
+    // Slightly less, so that 99.9 percent of 1000 is 999 and not 1000 because of the rounding of
+    // 99.9 / 100.
     let at = |p: &f64| latency.quantile(p / 100.0 * (1.0 - 1e-12)).0;
     wanted.iter().map(at).collect()
 }
@@ -237,7 +237,7 @@ pub struct Spread {
     pub us: [f64; 10],
     /// Below each of them in ms, then below 2000 ms, then above.
     pub ms: [f64; 12],
-    /// `us` with all of `ns` in its first column, as the terse output has it.
+    /// `us` with all of `ns` in its first column, for the terse output.
     pub us_with_ns: [f64; 10],
 }
 
@@ -246,7 +246,7 @@ impl Spread {
         let mut counts = [0_u64; 32];
         for latency in latencies {
             for (low, high, n) in latency.ranges() {
-                // Bounds such as 50 us are within a bucket: its middle decides.
+                // Bounds such as 50 us lie within a bucket: its middle decides.
                 counts[column(low.0 + (high.0 - low.0) / 2)] += n;
             }
             counts[31] += latency.above();
@@ -276,7 +276,7 @@ fn column(ns: u64) -> usize {
     if ns < 2_000_000_000 { 30 } else { 31 }
 }
 
-/// Depths or batch sizes in percent of all of them.
+/// Depths or batch sizes as percentages of their sum.
 pub fn parts(counts: &[u64; 7]) -> [f64; 7] {
     let all = counts.iter().sum();
     counts.map(|n| percent(n, all, 0.1))

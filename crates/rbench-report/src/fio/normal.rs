@@ -1,4 +1,4 @@
-//! fio's normal output: what people read and scripts search.
+//! fio's normal output, for people and for scripts that search it.
 
 use std::fmt::Write as _;
 
@@ -12,9 +12,9 @@ use super::measured::{
 use super::numbers::{Form, Unit, short};
 use super::{FioEntry, FioRun, Steadiness, mean};
 
-/// The width that a row of percentiles keeps.
+/// Maximum width of a row of percentiles.
 const COLUMNS: usize = 80;
-/// errno of a block that does not verify.
+/// errno of a block that fails verification.
 const EILSEQ: i32 = 84;
 
 /// The normal output: the entries, then a block for each group. Starts with an
@@ -60,7 +60,7 @@ fn push_entry(out: &mut String, run: &FioRun, shown: &Shown, date: &str) {
     push_details(out, shown);
 }
 
-/// `" 0"`, or the number and what it means.
+/// `" 0"`, or the number and its meaning.
 fn err(code: i32) -> String {
     if code == 0 {
         return " 0".to_owned();
@@ -107,7 +107,7 @@ fn push_direction(out: &mut String, direction: &Direction, entry: &FioEntry) {
     push_samples(out, direction);
 }
 
-/// Nothing where nothing was recorded.
+/// Adds a latency; nothing if none was recorded.
 fn push_latency(out: &mut String, name: &str, latency: &Latency) {
     if latency.is_empty() {
         return;
@@ -133,8 +133,8 @@ fn push_percentiles(out: &mut String, name: &str, latency: &Latency, wanted: &[f
     let values = percentiles(latency, wanted);
     let (least, most) = (values[0], values[values.len() - 1]);
     let unit = Unit::of(least, most, None);
-    // fio rounds percentiles up and the maximum down, so that the largest
-    // percentile would be above the maximum.
+    // fio rounds percentiles up and the maximum down, so that the largest percentile may exceed the
+    // maximum.
     let max = latency.max().0 / unit.ns;
     let texts: Vec<String> = values
         .iter()
@@ -162,11 +162,11 @@ fn decimals_of(percentile: f64) -> usize {
     decimals.trim_end_matches('0').len()
 }
 
-/// Bandwidth and IOPS by their samples.
+/// Adds bandwidth and IOPS from the samples.
 fn push_samples(out: &mut String, direction: &Direction) {
     let (bw, iops) = (&direction.raw.bw, &direction.raw.iops);
     if bw.samples > 0 {
-        // In bytes, whatever `unit_base` says, as in fio.
+        // In bytes, whatever `unit_base` says, like in fio.
         let (unit, scale) = match bw.mean() > 1_048_576.0 {
             true => ("MiB/s", 1024.0),
             false => ("KiB/s", 1.0),
@@ -191,7 +191,7 @@ fn samples(series: &Series, scale: f64, share: &str) -> String {
     )
 }
 
-/// The columns that are not empty, five per line.
+/// Adds the columns that are not empty, five per line.
 fn push_spread(out: &mut String, shown: &Shown) {
     let spread = &shown.spread;
     let units: [(&str, &[f64]); 3] = [
@@ -222,7 +222,7 @@ fn push_sync(out: &mut String, entry: &FioEntry) {
     }
 }
 
-/// The lines on CPU, depths, amounts, target and steady state.
+/// Adds the lines on CPU, depths, amounts, target and steady state.
 fn push_details(out: &mut String, shown: &Shown) {
     let entry = shown.entry;
     let outcome = &entry.outcome;

@@ -1,13 +1,12 @@
-//! Numbers as fio writes them: short ones with a unit, units of latency,
-//! percentages that show a trace.
+//! Numbers in fio's formats: short ones with a unit, units of latency, and percentages that never
+//! round to 0.
 
 /// Unit prefixes of base 1024 and of base 1000.
 const BINARY: [&str; 7] = ["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
 const DECIMAL: [&str; 7] = ["", "k", "M", "G", "T", "P", "E"];
 
-/// Divides by `base` until at most `width` digits are left, and fills up with
-/// decimals as far as they fit: with width 4 and base 1000, 13580 is 13.6 and
-/// one power. Returns the digits and the power.
+/// Divides by `base` until at most `width` digits are left, and adds the decimals that fit. With
+/// width 4 and base 1000, 13580 is 13.6 and one power. Returns the digits and the power.
 fn shortened(value: u64, base: u64, width: usize) -> (String, usize) {
     let digits = |n: u64| n.checked_ilog10().unwrap_or(0) as usize + 1;
     let (mut whole, mut rest, mut power) = (value, None, 0);
@@ -20,7 +19,7 @@ fn shortened(value: u64, base: u64, width: usize) -> (String, usize) {
         (None, _) => whole.to_string(),
         (Some(rest), 0) => (whole + u64::from(2 * rest >= base)).to_string(),
         (Some(rest), decimals) => {
-            // fio rounds the fraction by itself: 99.950 is 99.9, 10.050 is 10.1.
+            // fio rounds the fraction separately: 99.950 is 99.9, 10.050 is 10.1.
             let fraction = format!("{:.decimals$}", rest as f64 / base as f64);
             let (carry, fraction) = fraction.split_once('.').unwrap_or(("0", ""));
             format!("{}.{fraction}", whole + u64::from(carry == "1"))
@@ -36,17 +35,17 @@ pub fn short(value: u64, width: usize) -> String {
     digits + DECIMAL[power]
 }
 
-/// How amounts and rates of the normal output are written.
+/// The format of amounts and rates in the normal output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Form {
-    /// `significant_figures`: most digits of a number.
+    /// `significant_figures`: maximum number of digits.
     pub figures: usize,
     /// `unit_base=1`: bandwidth is in bits.
     pub bits: bool,
 }
 
 impl Default for Form {
-    /// fio's.
+    /// The defaults of fio.
     fn default() -> Form {
         Form {
             figures: 4,
@@ -107,7 +106,7 @@ impl Form {
     }
 }
 
-/// What latencies of a line are written in.
+/// The unit of the latencies in a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Unit {
     /// `nsec`, `usec` or `msec`.
@@ -132,9 +131,8 @@ const UNITS: [Unit; 3] = [
 ];
 
 impl Unit {
-    /// The unit for values from `min` to `max` ns: the next larger one where
-    /// the least is above 2000 and the largest takes more than 5 digits. With
-    /// a deviation (ns) that must be above 1000, too.
+    /// The unit for values from `min` to `max` ns: the next larger one if the smallest exceeds 2000
+    /// and the largest needs more than 5 digits. A deviation (ns) must exceed 1000, too.
     pub fn of(min: u64, max: u64, stddev: Option<f64>) -> Unit {
         let too_fine = |unit: &Unit| {
             min / unit.ns > 2000
@@ -151,8 +149,7 @@ impl Unit {
     }
 }
 
-/// `part` of `whole` in percent, at least `trace` if there is any: what happened
-/// is never shown as 0.
+/// `part` of `whole` in percent, at least `trace` if `part` is not 0.
 pub fn percent(part: u64, whole: u64, trace: f64) -> f64 {
     if part == 0 || whole == 0 {
         return 0.0;
@@ -166,7 +163,7 @@ mod tests {
 
     #[test]
     fn bytes_have_four_characters_and_a_unit() {
-        // Each as fio 3.33 wrote it.
+        // In the format of fio 3.33.
         let check = |bytes: u64, binary: &str, decimal: &str| {
             let form = Form::default();
             assert_eq!(form.binary_bytes(bytes), binary, "{bytes}");
@@ -212,7 +209,7 @@ mod tests {
 
     #[test]
     fn rates_are_in_bits_and_have_as_many_digits_as_asked_for() {
-        // Each as fio 3.33 wrote it.
+        // In the format of fio 3.33.
         let form = |figures, bits| Form { figures, bits };
         assert_eq!(
             form(4, true).bandwidth(37_449_142),

@@ -1,14 +1,14 @@
-//! The logs of what all workers move together (`--bandwidth-log`): `ms, KiB/s, direction, 0,
-//! 0`, from the start of the first worker on.
+//! The logs of the bandwidth of all workers together (`--bandwidth-log`): `ms, KiB/s, direction, 0,
+//! 0`, from the start of the first worker.
 
 use rbench_core::Nanos;
 use rbench_core::job::JobOutcome;
 use rbench_core::moved::Moved;
 
-/// Their names: of reads, of writes, of trims, of which there are none.
+/// Names of the logs of reads, of writes, and of trims, whose bandwidth is always 0.
 pub const NAMES: [&str; 3] = ["agg-read_bw.log", "agg-write_bw.log", "agg-trim_bw.log"];
 
-/// The lines of each. The last stretch ends with what was moved last.
+/// The lines of each log. The last interval ends with the last data moved.
 pub fn lines(jobs: &[JobOutcome]) -> [Vec<String>; 3] {
     let asked = || jobs.iter().filter(|job| job.moved.width.0 > 0);
     let first_ms = asked().map(|job| job.start_ms).min().unwrap_or(0);
@@ -26,7 +26,7 @@ pub fn lines(jobs: &[JobOutcome]) -> [Vec<String>; 3] {
         end = end.max(Nanos(job_end));
         for (stretch, amounts) in (0..).zip(bytes) {
             let from = begun + stretch * width.0;
-            // The last stretch of a worker ends with it.
+            // A worker's last interval ends with the worker.
             let to = (from + width.0).min(job_end.max(from + 1));
             all.add(Nanos(from), Nanos(to), *amounts);
         }

@@ -9,7 +9,7 @@ use rbench_core::job::Series;
 use super::measured::{self, Direction, Shown, Way, of_time, parts, percentiles, stddev_ns};
 use super::{FioEntry, FioRun};
 
-/// Percentiles of a direction; what is not used is `0%=0`.
+/// Number of percentiles of a direction; unused ones are `0%=0`.
 const PERCENTILES: usize = 20;
 
 /// The terse output: a line for each entry.
@@ -97,7 +97,7 @@ fn push_direction(out: &mut String, direction: &Direction, entry: &FioEntry, sam
     }
 }
 
-/// Minimum, maximum, mean and deviation.
+/// Adds minimum, maximum, mean and deviation.
 fn push_latency(out: &mut String, latency: &Latency) {
     push(out, latency.min().0 / 1000);
     push(out, latency.max().0 / 1000);

@@ -1,5 +1,5 @@
-//! JSON as fio writes it: keys in their order, floats with six decimals,
-//! `"key" : value` on a line of its own.
+//! JSON in fio's layout: ordered keys, floats with six decimals, `"key" : value` on a line of its
+//! own.
 
 use std::fmt::Write as _;
 
@@ -37,7 +37,7 @@ impl From<&str> for Json {
 }
 
 impl Json {
-    /// An object of these.
+    /// An object with these fields.
     pub fn map<K: Into<String>>(fields: impl IntoIterator<Item = (K, Json)>) -> Json {
         Json::Map(fields.into_iter().map(|(k, v)| (k.into(), v)).collect())
     }
@@ -70,7 +70,7 @@ impl Json {
     }
 }
 
-/// Items on lines of their own, two blanks further in than the brackets.
+/// Writes items on separate lines, indented by two more blanks than the brackets.
 fn enclosed<T>(
     out: &mut String,
     brackets: [char; 2],

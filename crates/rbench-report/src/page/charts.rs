@@ -11,9 +11,9 @@ use crate::hist::Hist;
 use crate::schema::{PhaseResult, TimelineRow};
 use crate::table::printable;
 
-/// Most points of a percentile curve.
+/// Points of a percentile curve for each factor of 10 in the distance to 100 %.
 const POINTS: u32 = 10;
-/// Least values of which a distribution or a course is drawn.
+/// Fewest values for which a distribution or a course is drawn.
 const LEAST: u64 = 10;
 /// Operations that a slice of time has on average, if there are enough of them.
 const ENOUGH: u64 = 100;
@@ -26,7 +26,7 @@ const SLICES_SMALL: u64 = 24;
 
 /// A chart with the names of its lines, in the order of their colours.
 pub struct Chart {
-    /// What it shows, on which axes.
+    /// Title, which names the value and the axes.
     pub title: String,
     /// Colours and names of lines.
     pub keys: Vec<(usize, String)>,
@@ -374,7 +374,7 @@ fn latency(name: &str, phase: &PhaseResult, bounds: &Bounds, most: u64) -> Optio
     })
 }
 
-/// The marks of a phase, where they were set.
+/// The marks of a phase at their times.
 fn posts(phase: &PhaseResult) -> Vec<(f64, String)> {
     let marks = phase.marks.iter();
     marks
@@ -382,7 +382,7 @@ fn posts(phase: &PhaseResult) -> Vec<(f64, String)> {
         .collect()
 }
 
-/// A name that has room in half a chart.
+/// Shortens a name to fit half a chart.
 fn short_name(name: &str) -> String {
     const MOST: usize = 18;
     let name = printable(name);

@@ -12,7 +12,7 @@ use crate::series;
 use crate::table::printable;
 use crate::view::View;
 
-/// The `i`-th series of the page.
+/// Renders the `i`-th series of the page.
 pub fn section(all: &SeriesResult, i: usize) -> Markup {
     let id = format!("series-{}", i + 1);
     html! { section id=(id) {
@@ -41,14 +41,13 @@ pub fn section(all: &SeriesResult, i: usize) -> Markup {
     } }
 }
 
-/// Whether figures are those of the built-in file system.
+/// Returns true if figures are those of the built-in file system.
 fn demonstrates(all: &SeriesResult) -> bool {
     let mut results = all.cells.iter().filter_map(|cell| cell.result.as_ref());
     all.embedded || results.any(|result| result.target.embedded)
 }
 
-/// A cell that was measured: where it lies on the axis, which line it is on, what
-/// it yielded.
+/// A measured cell: its position on the axis, its line, and its figures.
 struct Cell {
     at: usize,
     line: String,
@@ -89,8 +88,8 @@ fn operations(all: &SeriesResult) -> Vec<(String, String)> {
     known
 }
 
-/// Rate and p99 of an operation over the values of the last key, a line for each
-/// combination of the others.
+/// Rate and p99 of an operation over the values of the last key, with a line for each combination
+/// of the others.
 fn curves(all: &SeriesResult, operation: &str) -> Vec<Chart> {
     let cells = cells(all);
     let mut names: Vec<&str> = Vec::new();
@@ -173,7 +172,7 @@ fn curves(all: &SeriesResult, operation: &str) -> Vec<Chart> {
     rate.into_iter().chain(p99).collect()
 }
 
-/// The values of a key, evenly spread in the order given.
+/// The values of a key, evenly spaced in the order given.
 fn values_axis(values: &[String]) -> Axis {
     let names: Vec<String> = values.iter().map(|value| printable(value)).collect();
     let last = names.len().saturating_sub(1).max(1) as f64;

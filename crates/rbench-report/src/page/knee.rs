@@ -1,5 +1,5 @@
-//! The search of `rbench knee` on the page: response times and operations done over the
-//! rate that was due, which steps held, and the table of steps.
+//! The search of `rbench knee` on the page: charts over the offered load, the steps that held, and
+//! the table of steps.
 
 use maud::{Markup, html};
 use rbench_core::units::human_nanos;
@@ -11,7 +11,7 @@ use crate::schema::{KneeResult, KneeRow, KneeStep};
 use crate::series::knee::{Steps, by_rate, exact, found, parts, steps};
 use crate::table::printable;
 
-/// From this ratio of the highest to the lowest rate on, the axis is logarithmic.
+/// The axis is logarithmic from this ratio of the highest to the lowest rate.
 const WIDE: f64 = 30.0;
 
 pub fn section(knee: &KneeResult) -> Markup {
@@ -35,7 +35,7 @@ pub fn section(knee: &KneeResult) -> Markup {
     }
 }
 
-/// Names and labels of the rows that are judged.
+/// Names and labels of the judged rows.
 fn rows(knee: &KneeResult) -> Vec<(&str, &str)> {
     let mut known: Vec<(&str, &str)> = Vec::new();
     for row in knee.steps.iter().flat_map(|step| &step.rows) {
@@ -46,14 +46,14 @@ fn rows(knee: &KneeResult) -> Vec<(&str, &str)> {
     known
 }
 
-/// A step that had a rate, with the row that is drawn.
+/// A step with a rate, and the row to draw.
 struct Point<'k> {
     rate: f64,
     step: &'k KneeStep,
     row: &'k KneeRow,
 }
 
-/// The steps by rate; without a rate, or one that is none, there is nothing to draw.
+/// The steps by rate; steps without a valid rate are not drawn.
 fn points<'k>(knee: &'k KneeResult, name: &str) -> Vec<Point<'k>> {
     let steps = by_rate(knee).into_iter();
     let of = |step: &'k KneeStep| {
@@ -64,7 +64,7 @@ fn points<'k>(knee: &'k KneeResult, name: &str) -> Vec<Point<'k>> {
     steps.filter_map(of).collect()
 }
 
-/// Of each rate the step with the longest window, of several the last one.
+/// For each rate the step with the longest window, the last among equals.
 fn longest<'p, 'k>(points: &'p [Point<'k>]) -> Vec<&'p Point<'k>> {
     let mut chosen: Vec<&Point> = Vec::new();
     for point in points {
@@ -80,8 +80,8 @@ fn longest<'p, 'k>(points: &'p [Point<'k>]) -> Vec<&'p Point<'k>> {
     chosen
 }
 
-/// The figures that are drawn: those that have a limit first, then the median and the
-/// 99th percentile; at most as many as there are colours.
+/// The figures to draw: first those with a limit, then the median and the 99th percentile; at most
+/// as many as there are colours.
 fn figures(knee: &KneeResult) -> Vec<&str> {
     let limits = knee.objective.limits.iter();
     let limited = limits.map(|limit| limit.figure.as_str());
@@ -95,7 +95,7 @@ fn figures(knee: &KneeResult) -> Vec<&str> {
     names
 }
 
-/// Response times and operations done over the rate that was due.
+/// Response times and achieved rate over the offered load.
 fn charts(knee: &KneeResult, name: &str) -> Vec<Chart> {
     let points = points(knee, name);
     let x = rates(points.iter().map(|point| point.rate));
@@ -108,7 +108,7 @@ fn charts(knee: &KneeResult, name: &str) -> Vec<Chart> {
         .collect()
 }
 
-/// The axis of rates, and where on it a rate is.
+/// The axis of rates, and the position of a rate on it.
 struct Rates {
     axis: Axis,
     log: bool,
@@ -120,7 +120,7 @@ impl Rates {
     }
 }
 
-/// `None` without a rate.
+/// The axis of these rates; `None` without a rate.
 fn rates(all: impl Iterator<Item = f64> + Clone) -> Option<Rates> {
     let low = all.clone().reduce(f64::min)?;
     let high = all.reduce(f64::max)?;
@@ -134,7 +134,7 @@ fn rates(all: impl Iterator<Item = f64> + Clone) -> Option<Rates> {
     })
 }
 
-/// Where the objective held, with its name.
+/// The rate at which the objective held, with its name.
 fn post(knee: &KneeResult, x: &Rates) -> Vec<(f64, String)> {
     let held = knee.held.filter(|rate| *rate > 0.0 && rate.is_finite());
     let sure = if knee.confirmed {
@@ -184,7 +184,7 @@ fn times(knee: &KneeResult, points: &[Point<'_>], x: &Rates) -> Option<Chart> {
     };
     let low = drawn().reduce(f64::min)?;
     let high = drawn().reduce(f64::max)?;
-    // Room for the name of the rate that held.
+    // Leaves room for the name of the rate that held.
     let y = Axis::log(low, high * (high / low).powf(0.12), human_nanos);
     let content = Content {
         lines: shown.iter().enumerate().map(line).collect(),

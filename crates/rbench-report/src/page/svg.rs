@@ -30,11 +30,11 @@ pub fn class(number: usize) -> String {
     format!("k{}{dashed}", number % COLOURS)
 }
 
-/// An axis: what its numbers are called is told by `label`.
+/// An axis; `label` formats its numbers.
 pub struct Axis {
     /// From the smallest to the largest value, in axis units.
     pub range: Range<f64>,
-    /// Where there are lines and labels.
+    /// Positions of lines and labels.
     pub ticks: Vec<f64>,
     /// The text of a tick.
     pub label: Box<dyn Fn(f64) -> String>,
@@ -73,9 +73,9 @@ impl Axis {
         }
     }
 
-    /// A logarithmic axis over values above 0: its units are log10.
+    /// A logarithmic axis over values above 0, in units of log10.
     pub fn log(low: f64, high: f64, label: impl Fn(f64) -> String + 'static) -> Axis {
-        // Beyond any latency: what lies there has nothing to do with time.
+        // Beyond any latency: such values are damaged.
         let most = 1e30;
         let low = if (LEAST..most).contains(&low) {
             low
@@ -103,7 +103,7 @@ impl Axis {
     }
 }
 
-/// Ends of axes below this are none: a step between ticks would be nothing.
+/// Smallest end of an axis: below it the step between ticks would vanish.
 const LEAST: f64 = 1e-12;
 
 /// 1, 2 or 5 times a power of ten, at least `least`.
@@ -132,17 +132,17 @@ fn seconds(s: f64) -> String {
 /// What stands on a pair of axes.
 #[derive(Default)]
 pub struct Content {
-    /// Left, bottom, right, top, and how dark, 0 to 1.
+    /// Left, bottom, right, top, and darkness, 0 to 1.
     pub tiles: Vec<([f64; 4], f64)>,
     /// Points of lines, by their numbers.
     pub lines: Vec<(usize, Vec<(f64, f64)>)>,
-    /// Whether the points of lines are seen.
+    /// Show the points of lines.
     pub dots: bool,
     /// Limits: a dashed line at that height, by its number, with its name.
     pub limits: Vec<(usize, f64, String)>,
-    /// Where along the axis something is, with its name.
+    /// Events along the axis, with their names.
     pub posts: Vec<(f64, String)>,
-    /// Whether these stand out.
+    /// Highlight the posts.
     pub loud: bool,
     /// Points that are good, as a disc, or bad, as a cross.
     pub marks: Vec<((f64, f64), bool)>,

@@ -148,7 +148,7 @@ pub fn summary(result: &RunResult) -> Markup {
     } } }
 }
 
-/// Whether phases became steady that end then; nothing without any.
+/// Results of phases that end when they are steady; empty without any.
 pub fn steady(result: &RunResult) -> Markup {
     let lines = steady::lines(result);
     html! { @if !lines.is_empty() {
@@ -157,7 +157,7 @@ pub fn steady(result: &RunResult) -> Markup {
     } }
 }
 
-/// What a replay was, and each row beside what was recorded; nothing without one.
+/// The facts about a replay, and each row compared with the recording; empty without a replay.
 pub fn replay(result: &RunResult) -> Markup {
     let lines = replay::lines(result);
     html! { @if !lines.is_empty() {
@@ -175,7 +175,7 @@ pub fn replay(result: &RunResult) -> Markup {
     } }
 }
 
-/// What the file system's client cost; nothing where none was watched.
+/// The cost of the file system's client; empty if none was watched.
 pub fn client(result: &RunResult) -> Markup {
     let all = watched(result);
     html! { @if !all.is_empty() {
@@ -206,7 +206,7 @@ pub fn places(result: &RunResult, phases: &[&PhaseResult], most: usize) -> Marku
     }
 }
 
-/// How many ranks of a phase took much longer than the median.
+/// Number of ranks of a phase that took much longer than the median.
 pub fn stragglers(phase: &PhaseResult) -> usize {
     let Some((_, median)) = crate::summary::slowest_rank(phase) else {
         return 0;
@@ -218,7 +218,7 @@ pub fn stragglers(phase: &PhaseResult) -> usize {
         .count()
 }
 
-/// By the rule of the warning.
+/// Applies the rule of the warning.
 fn is_straggler(phase: &PhaseResult, rank: &RankResult, median_s: f64) -> bool {
     let compares = !is_short(phase) && !phase.one_each && median_s > 0.0;
     compares && rank.elapsed_s > STRAGGLER_FACTOR * median_s

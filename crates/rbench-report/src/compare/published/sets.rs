@@ -1,18 +1,18 @@
-//! The sets of published figures: where they come from, with which set-up, and
-//! which rows of rbench measure the same.
+//! The sets of published figures: their sources, their set-ups, and the rows of rbench that measure
+//! the same.
 
 /// Figures that were published together.
 #[derive(Debug)]
 pub struct Set {
-    /// For the command line.
+    /// Name on the command line.
     pub name: &'static str,
-    /// What was measured.
+    /// The measured systems.
     pub title: &'static str,
-    /// Where it was published.
+    /// The publication.
     pub published: &'static str,
-    /// The set-up of all its workloads, as [`Workload::set_up`].
+    /// The set-up of all its workloads, like [`Workload::set_up`].
     pub(super) set_up: &'static [(&'static str, &'static str)],
-    /// What the reader should know.
+    /// Notes for the reader.
     pub notes: &'static [&'static str],
     /// The workloads of its tables.
     pub workloads: &'static [Workload],
@@ -21,49 +21,47 @@ pub struct Set {
     pub(super) source: Source,
 }
 
-/// Which lines of a file are a set, and what its columns are.
+/// Selects the lines of a file that form a set, and its columns.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Source {
     /// The lines of this edition; a column for each metadata engine.
     JuiceFs(&'static str),
-    /// A column for each file size, or else for each number of clients and of
-    /// processes.
+    /// A column for each file size, or otherwise for each number of clients and of processes.
     CubeFs { by_size: bool },
 }
 
 /// One way of measuring, with its set-up.
 #[derive(Debug)]
 pub struct Workload {
-    /// In the words of the table.
+    /// Name in the table.
     pub name: &'static str,
-    /// The command that measures the same; `None`: there is none.
+    /// The command that measures the same; `None` if there is none.
     pub measure_with: Option<&'static str>,
-    /// How it was measured. CLIENTS, RANKS and COLUMN stand for those of the
-    /// column.
+    /// The set-up. CLIENTS, RANKS and COLUMN are replaced by those of the column.
     pub(super) set_up: &'static [(&'static str, &'static str)],
     pub(super) rows: &'static [Mapping],
 }
 
-/// What measures a published figure.
+/// The row of rbench that measures a published figure.
 #[derive(Debug)]
 pub(super) struct Mapping {
-    /// In the words of the table.
+    /// The published operation, in the words of the table.
     pub operation: &'static str,
-    /// The figure of ours.
+    /// The figure of rbench.
     pub figure: &'static str,
     pub want: Want,
 }
 
-/// Which row measures the same.
+/// Selects the row that measures the same.
 #[derive(Debug)]
 pub(super) enum Want {
-    /// That of this name, on files that are alike.
+    /// The row with this name, on comparable files.
     Row(&'static str, Need),
-    /// That of this name in the table of `rbench ops`.
+    /// The row with this name in the table of `rbench ops`.
     OpsRow(&'static str),
-    /// One of such operations on whole files of this size.
+    /// A row of such operations on whole files of this size.
     WholeFile { op: &'static str, bytes: u64 },
-    /// One that moves blocks of this size, at random or in sequence.
+    /// A row that moves blocks of this size, at random or in sequence.
     Blocks {
         op: &'static str,
         bytes: u64,
@@ -73,18 +71,18 @@ pub(super) enum Want {
     Never(&'static str),
 }
 
-/// What files have to be like.
+/// Requirement on the files.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Need {
-    /// It does not matter.
+    /// None.
     Nothing,
-    /// They hold so many bytes.
+    /// They hold this many bytes.
     Files(u64),
-    /// The same, and opening and closing them is all that reading does.
+    /// The same, and reading only opens and closes them.
     FilesThatAreNotRead(u64),
     /// They are as large as those of the column.
     FilesOfTheColumn,
-    /// The same, and they are read whole.
+    /// The same, and reading reads them whole.
     FilesOfTheColumnRead,
 }
 
@@ -464,7 +462,7 @@ pub const SETS: &[Set] = &[
         name: "juicefs-1.1-zh",
         title: "JuiceFS, metadata engines, with PostgreSQL",
         published: "juicefs.com/docs/zh/community/metadata_engines_benchmark, Chinese edition",
-        // The set-up of this edition is not known beyond that of its workloads.
+        // Only the set-up of the workloads is known for this edition.
         set_up: &[("file system", "JuiceFS"), ("backed by", "COLUMN")],
         notes: &[],
         workloads: JUICEFS_WORKLOADS,

@@ -1,5 +1,5 @@
-//! CSV, for tables: a line for each figure of each operation; of series for each figure
-//! of the whole, too, and with the cell in front.
+//! CSV, for tables: a line for each figure of each operation. Series also have a line for each
+//! figure of the whole, and a first column with the cell.
 
 use csv::Writer;
 use rbench_core::plain;
@@ -22,7 +22,7 @@ const TITLES: [&str; 12] = [
     "verdict",
 ];
 
-/// The figures; the verdict stands in the line of the figure that it is about.
+/// Renders the figures; the verdict is in the line of the figure that it judges.
 pub fn render(comparison: &Comparison) -> String {
     let series = comparison.series.as_ref();
     let mut writer = Writer::from_writer(Vec::new());

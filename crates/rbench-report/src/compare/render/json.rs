@@ -13,7 +13,7 @@ use crate::schema::{
     ComparisonResult, NotCompared, Samples,
 };
 
-/// The whole comparison.
+/// Renders the whole comparison.
 pub fn render(comparison: &Comparison) -> String {
     let Comparison {
         base,
@@ -100,7 +100,7 @@ fn difference(difference: &Difference) -> ComparedDifference {
     }
 }
 
-/// What the samples are, and how many.
+/// The kind and number of the samples.
 fn samples(basis: Basis) -> Samples {
     let (kind, count) = match basis {
         Basis::Runs(n) => ("runs", n),

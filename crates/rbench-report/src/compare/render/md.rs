@@ -9,7 +9,7 @@ use super::{
 use crate::compare::Comparison;
 use crate::table::NONE;
 
-/// The whole comparison; figures are folded away.
+/// Renders the whole comparison; figures are folded away.
 pub fn render(comparison: &Comparison) -> String {
     let sections = [
         head(comparison),
@@ -25,7 +25,7 @@ pub fn render(comparison: &Comparison) -> String {
     plain_lines(&filled.join("\n")).into_owned()
 }
 
-/// A text that nothing in it turns into something else.
+/// Escapes text so that Markdown leaves it unchanged.
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -50,7 +50,7 @@ fn line(cells: &[String]) -> String {
     format!("| {} |\n", cells.join(" | "))
 }
 
-/// The titles of a table; `-:` stands for columns of numbers.
+/// The titles of a table; `-:` marks columns of numbers.
 fn titles(columns: &[(&str, &str)]) -> String {
     let names: Vec<&str> = columns.iter().map(|(name, _)| *name).collect();
     let sides: Vec<&str> = columns.iter().map(|(_, side)| *side).collect();

@@ -1,4 +1,4 @@
-//! For people: plain text, as wide as the reader's view.
+//! Plain text for people, as wide as the reader's view.
 
 use rbench_core::plain::plain_lines;
 
@@ -10,7 +10,7 @@ use crate::compare::{Comparison, Row};
 use crate::table::{Column, NONE, Table, left, right, sentence};
 use crate::view::View;
 
-/// The whole comparison; sections are a blank line apart.
+/// Renders the whole comparison; blank lines separate sections.
 pub fn render(comparison: &Comparison, view: View) -> String {
     let sections = [
         sides(comparison, view),
@@ -24,7 +24,7 @@ pub fn render(comparison: &Comparison, view: View) -> String {
         conditions(comparison, view),
     ];
     let filled: Vec<String> = sections.into_iter().filter(|s| !s.is_empty()).collect();
-    // Names in it may contain anything.
+    // Names may contain control characters.
     plain_lines(&filled.join("\n")).into_owned()
 }
 
@@ -36,7 +36,7 @@ fn sides(comparison: &Comparison, view: View) -> String {
     side("BASE  ", &comparison.base.lines) + &side("NEW   ", &comparison.new.lines)
 }
 
-/// What comes first: the result in a sentence; of series how many operations differ, too.
+/// The first lines: the result in a sentence, and for series the number of operations that differ.
 fn summary(comparison: &Comparison, view: View) -> String {
     let counted = comparison
         .series
@@ -106,7 +106,7 @@ fn verdicts(comparison: &Comparison, view: View) -> String {
     table.render(view) + &sentence(view, "", &words)
 }
 
-/// The name of a row's cell where it is the first one of it; `-` where runs are compared.
+/// The name of a row's cell in its first row; `-` when runs are compared.
 fn first_of<'r>(row: &'r Row, last: &mut Option<&'r str>) -> String {
     let Some(cell) = row.cell.as_deref() else {
         return NONE.to_owned();

@@ -30,6 +30,7 @@ use crate::workdir::WorkDir;
 mod prepare;
 
 pub(super) use prepare::pattern;
+use prepare::type_of;
 
 /// A promise of a file system.
 #[derive(Debug)]
@@ -494,6 +495,20 @@ impl<'a> Ground<'a> {
         }
     }
 
+    /// Expects the type of a file; `mode` is `st_mode`.
+    pub(super) fn same_type(
+        &self,
+        call: &'static str,
+        name: impl AsRef<Path>,
+        (expected, mode): (u32, u32),
+    ) -> Kept {
+        let seen = mode & libc::S_IFMT;
+        match expected == seen {
+            true => Ok(()),
+            false => self.broken(call, name, type_of(expected), type_of(seen)),
+        }
+    }
+
     /// Expects a condition to be true, by the promise.
     pub(super) fn is(
         &self,
@@ -800,5 +815,28 @@ mod tests {
         }
         super::super::clear(dir.path(), &panics);
         assert_eq!(std::fs::read_dir(dir.path()).expect("readable").count(), 0);
+    }
+
+    #[test]
+    fn modes_are_octal_and_types_are_words() {
+        let dir = tempfile::tempdir().expect("temporary directory");
+        let seen = |attempt| match promise("test.modes", "nothing", attempt).keep(
+            dir.path(),
+            1,
+            Duration::from_secs(60),
+            &|| false,
+        ) {
+            Verdict::Broken(evidence) => (evidence.expected, evidence.seen),
+            verdict => panic!("{verdict:?}"),
+        };
+        let shown = |expected: &str, seen: &str| (expected.to_owned(), seen.to_owned());
+        assert_eq!(
+            seen(|g| g.same_mode("stat", "a", (0o640, 0o4755))),
+            shown("mode 0640", "mode 4755")
+        );
+        assert_eq!(
+            seen(|g| g.same_type("stat", "a", (libc::S_IFLNK, libc::S_IFREG | 0o644))),
+            shown("a symbolic link", "a regular file")
+        );
     }
 }

@@ -92,8 +92,8 @@ const PROMISES: &[Promise] = &[
             g.put("target", b"x")?;
             g.symlink("target", "link").ready()?;
             g.link("link", "second").able(&[Errno::EPERM])?;
-            let kind = g.lstat("second").ok()?.st_mode & nix::libc::S_IFMT;
-            g.same("lstat", "second", "type", (nix::libc::S_IFLNK, kind))
+            let mode = g.lstat("second").ok()?.st_mode;
+            g.same_type("lstat", "second", (nix::libc::S_IFLNK, mode))
         },
     ),
     promise(
@@ -158,8 +158,8 @@ const PROMISES: &[Promise] = &[
                 "target",
                 (0o640, g.stat("target").ok()?.st_mode & 0o7777),
             )?;
-            let kind = g.stat("link").ok()?.st_mode & nix::libc::S_IFMT;
-            g.same("stat", "link", "type", (nix::libc::S_IFREG, kind))
+            let mode = g.stat("link").ok()?.st_mode;
+            g.same_type("stat", "link", (nix::libc::S_IFREG, mode))
         },
     ),
     promise(

@@ -334,24 +334,14 @@ const PROMISES: &[Promise] = &[
         |g| {
             g.mkdir("d", 0o755).ok()?;
             let attributes = g.stat("d").ok()?;
-            g.same(
-                "stat",
-                "d",
-                "type",
-                (nix::libc::S_IFDIR, attributes.st_mode & nix::libc::S_IFMT),
-            )?;
+            g.same_type("stat", "d", (nix::libc::S_IFDIR, attributes.st_mode))?;
             g.same("getdents64", "d", "entries", (0, g.list("d").ok()?.len()))
         },
     ),
     promise("names.mkfifo.makes", "mkfifo creates a named pipe", |g| {
         g.mkfifo("pipe", 0o600).able(&[Errno::EPERM])?;
         let attributes = g.lstat("pipe").ok()?;
-        g.same(
-            "lstat",
-            "pipe",
-            "type",
-            (nix::libc::S_IFIFO, attributes.st_mode & nix::libc::S_IFMT),
-        )
+        g.same_type("lstat", "pipe", (nix::libc::S_IFIFO, attributes.st_mode))
     }),
     promise(
         "names.socket.makes",
@@ -363,12 +353,7 @@ const PROMISES: &[Promise] = &[
             g.did("mknodat", "socket", result)
                 .able(&[Errno::EPERM, Errno::EINVAL])?;
             let attributes = g.lstat("socket").ok()?;
-            g.same(
-                "lstat",
-                "socket",
-                "type",
-                (dev, attributes.st_mode & nix::libc::S_IFMT),
-            )?;
+            g.same_type("lstat", "socket", (dev, attributes.st_mode))?;
             g.open("socket", OFlag::O_RDWR).fails(Errno::ENXIO)
         },
     ),

@@ -28,12 +28,7 @@ const PROMISES: &[Promise] = &[
             "size and links",
             ((0, 1), (attributes.st_size, attributes.st_nlink)),
         )?;
-        g.same(
-            "fstat",
-            "a",
-            "type",
-            (nix::libc::S_IFREG, attributes.st_mode & nix::libc::S_IFMT),
-        )
+        g.same_type("fstat", "a", (nix::libc::S_IFREG, attributes.st_mode))
     }),
     promise(
         "open.create.keeps",

@@ -280,15 +280,8 @@ const PROMISES: &[Promise] = &[
             set_group_directory(g)?;
             g.as_user(USER, USER, || g.mkdir("d/e", 0o755).ready())?;
             let attributes = g.stat("d/e").ok()?;
-            g.same(
-                "stat",
-                "d/e",
-                "group and bit",
-                (
-                    (OTHERS, 0o2000),
-                    (attributes.st_gid, attributes.st_mode & 0o2000),
-                ),
-            )
+            g.same("stat", "d/e", "group", (OTHERS, attributes.st_gid))?;
+            g.same_mode("stat", "d/e", (0o2000, attributes.st_mode & 0o2000))
         },
     ),
     as_root(
@@ -509,13 +502,8 @@ const PROMISES: &[Promise] = &[
             );
             g.did("mknodat", "null", result).able(&[Errno::EPERM])?;
             let attributes = g.lstat("null").ok()?;
-            let kind = attributes.st_mode & nix::libc::S_IFMT;
-            g.same(
-                "lstat",
-                "null",
-                "type and number",
-                ((nix::libc::S_IFCHR, number), (kind, attributes.st_rdev)),
-            )
+            g.same_type("lstat", "null", (nix::libc::S_IFCHR, attributes.st_mode))?;
+            g.same("lstat", "null", "number", (number, attributes.st_rdev))
         },
     ),
 ];

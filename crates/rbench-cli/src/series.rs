@@ -34,6 +34,8 @@ pub struct SeriesOptions {
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
     /// Continue the stopped series in --out: keep finished runs and run the others
+    ///
+    /// rbench --resume FILE, with nothing else, takes the command line from FILE.
     #[arg(long, requires = "out")]
     pub resume: bool,
     /// Replace the file of --out if rbench wrote it; other files are never replaced

@@ -19,6 +19,7 @@ use crate::libexec;
 use crate::outside::Outside;
 use crate::refusal::{Refusal, say};
 use crate::run::once;
+use crate::series::resume;
 use crate::signals::Signals;
 use crate::{check, clean, files, probe, series};
 
@@ -85,8 +86,16 @@ pub fn run(argv: &[OsString]) -> u8 {
 
 /// argv → Spec → Plan → outcomes → result → report.
 async fn pipeline(world: &mut World, argv: &[OsString]) -> Result<u8, Refusal> {
-    let launch = Launch::share(world.communicator(), argv).await?;
+    let given = match world.communicator().rank() {
+        Rank(0) => resume::words(argv),
+        _ => Ok(argv.to_vec()),
+    };
+    let words = given.as_deref().unwrap_or(argv);
+    let launch = Launch::share(world.communicator(), words).await?;
     world.together();
+    if resume::alone(&launch.argv).is_some() {
+        return Err(Refusal::Usage(given.err().unwrap_or_default()));
+    }
     let comm = world.communicator();
     let signals = Signals::new();
     match command::read(&launch)? {

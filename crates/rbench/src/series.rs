@@ -36,6 +36,7 @@ use crate::trouble::tell;
 mod course;
 mod dry_run;
 mod record;
+pub mod resume;
 
 use course::{Around, Course};
 use record::Record;

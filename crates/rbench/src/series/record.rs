@@ -9,7 +9,7 @@ use rbench_cli::series::SeriesOptions;
 use rbench_core::plain::plain;
 use rbench_plan::series::Cell;
 use rbench_report::schema::{
-    CellResult, CellValue, CheckResult, Launched, RunResult, SERIES_SCHEMA, SeriesResult,
+    CellResult, CellValue, CheckResult, Launched, RunResult, SERIES_SCHEMA, SeriesKey, SeriesResult,
 };
 use rbench_report::series;
 use rbench_report::series::journal;
@@ -363,7 +363,7 @@ pub fn earlier(launch: &Launch, asked: &SeriesOptions) -> Result<Option<SeriesRe
 }
 
 /// Reads an earlier launch's record, and the content of `out` if there is also a journal.
-fn read_earlier(out: &Path) -> Result<(SeriesResult, Option<Vec<u8>>), String> {
+pub(super) fn read_earlier(out: &Path) -> Result<(SeriesResult, Option<Vec<u8>>), String> {
     let (content, beside) = ResultFile::earlier(out)?;
     let named = |e: &dyn std::fmt::Display| format!("--resume {}: {e}", out.display());
     if !journal::is_series(&content) {
@@ -375,22 +375,58 @@ fn read_earlier(out: &Path) -> Result<(SeriesResult, Option<Vec<u8>>), String> {
 
 /// Checks that an earlier series is the requested one.
 fn same(earlier: &SeriesResult, asked: &SeriesResult) -> Result<(), String> {
-    let differs = |what: &str| Err(format!("it holds a series with different {what}"));
+    let differs = |what: &str, then: &str, now: &str| {
+        let series = format!("it holds a series with different {what}");
+        Err(match (then, now) {
+            ("", "") => series,
+            (then, now) => format!("{series}: {then}, not {now}"),
+        })
+    };
+    let number = |value: u32| value.to_string();
     match () {
         () if earlier.kind != asked.kind || earlier.suite != asked.suite => Err(format!(
             "it holds a series of {}",
             earlier.suite.as_ref().unwrap_or(&earlier.kind)
         )),
-        () if earlier.keys != asked.keys => differs("values"),
-        () if !same_search(earlier, asked) => differs("objective or limits"),
-        () if earlier.scale != asked.scale => differs("--scale"),
-        () if earlier.embedded != asked.embedded => differs("--dir"),
-        () if earlier.dir != asked.dir && !asked.embedded => differs("--dir"),
-        () if earlier.steps != asked.steps => differs("steps"),
-        () if earlier.ranks != asked.ranks => differs("ranks"),
-        () if earlier.hosts != asked.hosts => differs("hosts"),
+        () if earlier.keys != asked.keys => {
+            differs("values", &keys(&earlier.keys), &keys(&asked.keys))
+        }
+        () if !same_search(earlier, asked) => differs("objective or limits", "", ""),
+        () if earlier.scale != asked.scale => differs(
+            "--scale",
+            &earlier.scale.to_string(),
+            &asked.scale.to_string(),
+        ),
+        () if earlier.embedded != asked.embedded
+            || (earlier.dir != asked.dir && !asked.embedded) =>
+        {
+            differs("--dir", dir(earlier), dir(asked))
+        }
+        () if earlier.steps != asked.steps => differs("steps", "", ""),
+        () if earlier.ranks != asked.ranks => {
+            differs("ranks", &number(earlier.ranks), &number(asked.ranks))
+        }
+        () if earlier.hosts != asked.hosts => {
+            differs("hosts", &earlier.hosts.join(","), &asked.hosts.join(","))
+        }
         () if asked.dir.is_none() => launched_alike(earlier, asked),
         () => Ok(()),
+    }
+}
+
+/// Keys with their values, as `--over` takes them.
+fn keys(keys: &[SeriesKey]) -> String {
+    let each = keys.iter();
+    let each = each.map(|key| format!("{}={}", key.name, key.values.join(",")));
+    each.collect::<Vec<String>>().join(" ")
+}
+
+/// The directory of all cells, for people.
+fn dir(series: &SeriesResult) -> &str {
+    match &series.dir {
+        _ if series.embedded => "the built-in file system",
+        Some(dir) => dir,
+        None => "none",
     }
 }
 

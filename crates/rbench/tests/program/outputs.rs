@@ -338,8 +338,30 @@ fn a_series_goes_on_where_it_was_begun() {
         assert_ne!(refused.status.code(), Some(0));
         assert!(said(&refused).contains(why), "{}", said(&refused));
     }
-    let same = launch(&again, Some("target"));
-    assert_eq!(same.status.code(), Some(0), "{}", said(&same));
+    let other = launch(&again.replace("8k", "16k"), Some("target"));
+    let why = "it holds a series with different values: bs=4k,8k, not bs=4k,16k";
+    assert!(said(&other).contains(why), "{}", said(&other));
+    // The file alone says what the series is, and where.
+    let of = |file: &str| format!("--resume {}", place.path(file).display());
+    for line in [&again, &of("s.json"), &format!("sweep {}", of("s.json"))] {
+        let same = launch(line, Some("target"));
+        assert_eq!(same.status.code(), Some(0), "{}", said(&same));
+        let kept = "resumed: 2 cells were complete before";
+        assert!(said(&same).contains(kept), "{}", said(&same));
+    }
+    let elsewhere = (place.command(&of("s.json")).current_dir("/"))
+        .env("RBENCH_DIR", place.path("target"))
+        .output()
+        .expect("it runs");
+    assert_eq!(elsewhere.status.code(), Some(0), "{}", said(&elsewhere));
+    for (line, why) in [
+        (of("none.json"), "none.json cannot be read"),
+        (format!("nn {}", of("s.json")), "it holds a series of sweep"),
+    ] {
+        let refused = launch(&line, Some("target"));
+        assert_eq!(refused.status.code(), Some(2), "{}", said(&refused));
+        assert!(said(&refused).contains(why), "{}", said(&refused));
+    }
 }
 
 #[test]

@@ -281,7 +281,7 @@ async fn check_directories(
             Ok(())
         }
     });
-    group.agree(checked).await
+    group.agree(checked).await.map_err(ExecError::as_usage)
 }
 
 impl JobRound<'_> {

@@ -116,6 +116,11 @@ impl Target {
     /// # Errors
     /// One sentence, the same on every rank.
     pub async fn set_up(group: &Group<'_>, place: &Place<'_>) -> Result<Target, ExecError> {
+        let there = match group.is_root() {
+            true => WorkDir::check_parent(place.parent).map_err(|e| e.to_string()),
+            false => Ok(()),
+        };
+        group.agree(there).await.map_err(ExecError::as_usage)?;
         let create =
             || WorkDir::create(place.parent, place.name, place.marker).map_err(|e| e.to_string());
         let made = group

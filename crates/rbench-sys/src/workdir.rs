@@ -147,6 +147,19 @@ pub(crate) const DIRECTORY: OFlag = OFlag::O_PATH
     .union(OFlag::O_CLOEXEC);
 
 impl WorkDir {
+    /// Checks that `parent` is a directory and not the root directory. Callers find all other
+    /// problems when they use it.
+    ///
+    /// # Errors
+    /// `parent` is missing, is no directory, or is the root directory.
+    pub fn check_parent(parent: &Path) -> Result<(), SetupError> {
+        use SetupError::{Missing, NotADirectory, Root};
+        match open_parent(parent) {
+            Err(error @ (Missing(_) | NotADirectory(_) | Root(_))) => Err(error),
+            _ => Ok(()),
+        }
+    }
+
     /// Creates the directory `name` in `parent` and writes `marker` into its marker file. `parent`
     /// must exist and must not be the root directory. If writing fails, it removes the directory
     /// again.

@@ -14,7 +14,7 @@ use rbench_sys::limits::process_space;
 use rbench_sys::workdir::Runs;
 
 use crate::console::{complain, print};
-use crate::exit::{FAILED, SUCCESS, stop_code};
+use crate::exit::{FAILED, SUCCESS, USAGE, stop_code};
 use crate::hosts::Hosts;
 use crate::launch::Launch;
 use crate::live::Feed;
@@ -41,6 +41,11 @@ fn reason_to_stay(marker: &Marker, here: &str, force: bool) -> Option<String> {
 /// The directories in `dir` whose runs are dead: name and marker. What stays is told at once,
 /// and makes the exit code unless it was to be kept.
 fn dead(what: &Clean, code: &mut u8) -> Vec<(String, Vec<u8>)> {
+    if let Err(error) = WorkDir::check_parent(&what.dir) {
+        complain(&error.to_string());
+        *code = USAGE;
+        return Vec::new();
+    }
     let mut failed = |why: &str| {
         complain(why);
         *code = FAILED;

@@ -35,7 +35,7 @@ fn written(asked: &Page) -> Result<(), (u8, String)> {
     let refused = |why: String| (USAGE, format!("--html {} {why}", html.display()));
     // Checked before reading: an unusable path is reported at once.
     files::may_be_written(html, replace, is_page).map_err(refused)?;
-    let documents = show::documents(files).map_err(|why| (FAILED, why))?;
+    let documents = show::documents(files).map_err(|why| (USAGE, why))?;
     let names: Vec<String> = files
         .iter()
         .map(|file| file.display().to_string())

@@ -9,7 +9,7 @@ use rbench_comm::launcher::launcher;
 use rbench_report::{Colour, Document, RENDERERS, RunResult, View, listing};
 
 use crate::console::{fail, print};
-use crate::exit::{FAILED, USAGE};
+use crate::exit::USAGE;
 
 /// Renders `result` in the requested format.
 pub fn render(result: &RunResult, format: Format, details: bool) -> String {
@@ -74,13 +74,9 @@ pub fn show(what: &Show) -> u8 {
     {
         return list(what, directory);
     }
-    let shown = match documents(&what.files) {
-        Ok(documents) => shown(what, documents).map_err(|why| (USAGE, why)),
-        Err(why) => Err((FAILED, why)),
-    };
-    match shown {
+    match documents(&what.files).and_then(|documents| shown(what, documents)) {
         Ok(text) => print(&text),
-        Err((code, message)) => fail(code, message),
+        Err(message) => fail(USAGE, message),
     }
 }
 
@@ -93,7 +89,7 @@ fn list(what: &Show, directory: &Path) -> u8 {
     }
     let entries = match std::fs::read_dir(directory) {
         Ok(entries) => entries,
-        Err(e) => return fail(FAILED, format!("{name} cannot be read: {e}")),
+        Err(e) => return fail(USAGE, format!("{name} cannot be read: {e}")),
     };
     let files = entries.filter_map(|entry| Some(entry.ok()?.path()));
     let results: Vec<(String, Document)> = files
@@ -104,7 +100,7 @@ fn list(what: &Show, directory: &Path) -> u8 {
         })
         .collect();
     if results.is_empty() {
-        return fail(FAILED, format!("{name} has no result files of rbench"));
+        return fail(USAGE, format!("{name} has no result files of rbench"));
     }
     print(&listing(&results, view()))
 }

@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 
 use rbench_cli::{PowerCut, Testfs};
 use rbench_core::Bytes;
-use rbench_testfs::{Backing, Config, MountError, ServeError, ServeOptions, StatsFile, Survivors};
+use rbench_testfs::MountError::{Missing, NotAFolder, NotEmpty, Occupied};
+use rbench_testfs::{Backing, Config, ServeError, ServeOptions, StatsFile, Survivors};
 
 use crate::console::{complain, fail};
 use crate::exit::{FAILED, SUCCESS, USAGE};
@@ -41,7 +42,7 @@ pub fn serve(args: Testfs) -> u8 {
         Err(error) => {
             complain(&error.to_string());
             match error {
-                ServeError::Mount(MountError::Occupied(_) | MountError::NotEmpty(_)) => USAGE,
+                ServeError::Mount(Missing(_) | NotAFolder(_) | Occupied(_) | NotEmpty(_)) => USAGE,
                 _ => FAILED,
             }
         }

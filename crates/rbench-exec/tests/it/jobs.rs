@@ -105,7 +105,7 @@ fn check_sound(outcome: &Outcome, line: &str) {
 /// The reason why a command line is refused.
 fn refusal(dir: &Path, line: &str) -> String {
     match job(&[0], dir, line).go() {
-        Err(ExecError::SetUp(message)) => message,
+        Err(ExecError::SetUp(message) | ExecError::Usage(message)) => message,
         Err(other) => panic!("{line}: {other}"),
         Ok(outcome) => match outcome.trouble {
             Some(message) => message,

@@ -8,7 +8,7 @@ use rbench_report::fio::{calibration, compressed};
 use rbench_sys::speed::{CountersSeen, compare_counters, unit_of_each_cpu};
 
 use crate::console::{fail, print};
-use crate::exit::{FAILED, SUCCESS};
+use crate::exit::{FAILED, SUCCESS, USAGE};
 
 /// Runs a tool and returns the exit code.
 pub fn tool(tool: &FioTool) -> u8 {
@@ -28,15 +28,20 @@ pub fn tool(tool: &FioTool) -> u8 {
 }
 
 fn inflate(file: &Path) -> u8 {
-    let bytes = std::fs::read(file).map_err(|error| error.to_string());
+    let refused =
+        |code, why: String| fail(code, format!("--inflate-log {}: {why}", file.display()));
+    let bytes = match std::fs::read(file) {
+        Ok(bytes) => bytes,
+        Err(error) => return refused(USAGE, error.to_string()),
+    };
     let mut code = SUCCESS;
     let put = &mut |text: &str| {
         code = print(text);
         code == SUCCESS
     };
-    match bytes.and_then(|bytes| compressed::inflate(&bytes, put)) {
+    match compressed::inflate(&bytes, put) {
         Ok(_) => code,
-        Err(why) => fail(FAILED, format!("--inflate-log {}: {why}", file.display())),
+        Err(why) => refused(FAILED, why),
     }
 }
 

@@ -127,7 +127,6 @@ fn misuse_ends_with_2_and_names_the_flag() {
     check_refused("ops --dir target --ops 0", 2, "--ops must be at least 1");
     check_refused("verify", 2, "<FILE>");
     // 1 would mean damaged data.
-    check_refused("verify nothing", 2, "the journal nothing: cannot be read");
     check_refused("verify /proc/cpuinfo", 2, "not a journal");
     check_refused("testfs tmp --latency crate=2ms", 2, "--latency");
     check_refused("testfs tmp --fault read:explode", 2, "--fault");
@@ -142,8 +141,33 @@ fn misuse_ends_with_2_and_names_the_flag() {
 }
 
 #[test]
+fn a_missing_input_ends_with_2_in_every_command() {
+    for command in ["meta", "io", "ops", "check", "mix --ops stat=1"] {
+        check_refused(
+            &format!("{command} --dir nowhere"),
+            2,
+            "nowhere does not exist",
+        );
+    }
+    for command in ["probe", "clean", "find", "quick", "testfs"] {
+        check_refused(&format!("{command} nowhere"), 2, "nowhere");
+    }
+    check_refused("meta --dir /", 2, "/ is the root directory");
+    check_refused("meta --dir /dev/null", 2, "/dev/null is not a directory");
+    for command in ["show", "report --html x.html", "compare nothing.json"] {
+        let line = format!("{command} nothing.json");
+        check_refused(&line, 2, "nothing.json cannot be read");
+    }
+    check_refused("show /proc/cpuinfo", 2, "not a result file of rbench");
+    check_refused("fio --inflate-log=nothing.fz", 2, "nothing.fz");
+    check_refused("replay nothing --dir target", 2, "nothing");
+    check_refused("verify nothing", 2, "the journal nothing: cannot be read");
+    check_refused("fio --name=j --directory=nowhere --size=1m", 2, "nowhere");
+    check_refused("ior -o nowhere/f -b 1m", 2, "nowhere");
+}
+
+#[test]
 fn a_run_that_cannot_be_done_ends_with_1_and_one_sentence() {
-    check_refused("meta --dir nowhere", 1, "nowhere does not exist");
     let none = "cannot create a directory in /proc";
     check_refused("meta --dir /proc", 1, none);
     check_refused("mdtest -d /proc/x -n 1", 1, none);
@@ -151,12 +175,8 @@ fn a_run_that_cannot_be_done_ends_with_1_and_one_sentence() {
     check_refused("io --dir target --size 1024t", 1, full);
     let jobs = "fio --name=j --directory=target --rw=write --size=1024t";
     check_refused(jobs, 1, full);
-    check_refused("meta --dir /", 1, "/ is the root directory");
-    check_refused("meta --dir /dev/null", 1, "/dev/null is not a directory");
     check_refused("meta --dir /sys", 1, "/sys");
     check_refused("meta --dir target --out no/such/folder/x.json", 1, "--out ");
-    check_refused("show nothing.json", 1, "nothing.json cannot be read");
-    check_refused("show /proc/cpuinfo", 1, "not a result file of rbench");
     check_refused("io --size 4000g", 1, "give a directory with --dir");
     // The target is on the same file system as all files of these tests.
     check_refused(

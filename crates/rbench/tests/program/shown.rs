@@ -138,7 +138,7 @@ fn several_files_are_one_table() {
         2,
         &["--only nothing", "no file has a row of that name"],
     );
-    place.check("show a.json gone.json", 1, &["gone.json cannot be read"]);
+    place.check("show a.json gone.json", 2, &["gone.json cannot be read"]);
 }
 
 /// Waits until the journal contains a line with this start.

@@ -652,7 +652,7 @@ fn show_lists_the_results_of_a_directory() {
     let place = Place::new();
     place.write("notes.txt", "no result");
     let empty = place.run("show .");
-    assert_eq!(empty.status.code(), Some(1));
+    assert_eq!(empty.status.code(), Some(2));
     let said = String::from_utf8_lossy(&empty.stderr).into_owned();
     assert!(said.contains(". has no result files"), "{said}");
     let run = place

@@ -332,7 +332,7 @@ fn a_page_is_written_beside_nothing_else() {
     );
     place.check(
         "report gone.json --html new.html",
-        1,
+        2,
         &["gone.json cannot be read"],
     );
     assert!(!place.path("new.html").exists());

@@ -1,8 +1,11 @@
 //! The runs of `rbench quick`.
 
+use std::path::PathBuf;
+
 use rbench_plan::quick;
 use rbench_plan::series::Cell;
 use rbench_report::schema::SeriesKey;
+use rbench_sys::WorkDir;
 use rbench_sys::caches::may_drop_caches;
 
 use super::Course;
@@ -12,6 +15,7 @@ use crate::console::complain;
 pub struct Quick {
     keys: Vec<SeriesKey>,
     cells: Vec<Cell>,
+    dir: Option<PathBuf>,
 }
 
 impl Quick {
@@ -32,6 +36,7 @@ impl Quick {
         Ok(Quick {
             keys: quick.settings().into_iter().map(key).collect(),
             cells: quick.cells().map_err(|e| e.to_string())?,
+            dir: quick.dir,
         })
     }
 }
@@ -47,5 +52,12 @@ impl Course for Quick {
 
     fn known(&self) -> Vec<Cell> {
         self.cells.clone()
+    }
+
+    fn start(&self) -> Result<(), String> {
+        match &self.dir {
+            Some(dir) => WorkDir::check_parent(dir).map_err(|e| e.to_string()),
+            None => Ok(()),
+        }
     }
 }

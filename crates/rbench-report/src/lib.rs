@@ -41,6 +41,7 @@ pub mod warnings;
 use rbench_core::plain::plain_lines;
 
 pub use document::Document;
+pub use figures::caches::word as cache_word;
 pub use finish::finish;
 pub use hist::Hist;
 pub use listing::listing;

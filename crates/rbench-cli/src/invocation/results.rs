@@ -96,8 +96,9 @@ pub struct Page {
     operations (--confidence). This needs at least 4 iterations or runs on each side, better 5 (--iterations \
     5); with fewer there is no verdict, and --fail-if is refused.\n\nConditions of --fail-if: \
     [CELL:][OPERATION.]FIGURE>+N% or …FIGURE<-N%. Figures are rate, bandwidth, mean, p50, p90, p99, p99.9 and \
-    max; in open loops also response-mean … response-max; for a series as a whole held (knee), score, \
-    score-bandwidth and score-metadata (io500). In series (sweep, knee, nn, quick, suite) every cell is \
+    max; in open loops also response-mean … response-max and lateness; where a result has them, first-done, \
+    client-cpu, access-bandwidth, requests, steady-rate, steady-bandwidth and files-rate; for a series as a \
+    whole held (knee), score, score-bandwidth and score-metadata (io500). In series (sweep, knee, nn, quick, suite) every cell is \
     compared. A condition applies to all cells, or to the CELL before its colon.\n\nExit code: 0; 1 if a \
     condition is met; 2 if nothing can be compared. docs/reference/compare.md has the \
     formulas.\n\nExamples:\n  rbench compare before.json after.json\n  rbench compare --base b2.json --base \

@@ -207,8 +207,8 @@ impl Grid {
             let gap = row.longest_gap_s.map_or_else(String::new, seconds);
             line.extend([gap, count(errors)]);
             if wide {
-                let cache = row.cache.as_deref().map_or_else(String::new, text);
-                line.extend([bandwidth(&row.all), cache]);
+                let cache = row.cache.as_deref().map_or("", rbench_report::cache_word);
+                line.extend([bandwidth(&row.all), cache.to_owned()]);
             }
             (line, bad(errors))
         };

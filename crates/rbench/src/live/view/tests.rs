@@ -79,7 +79,7 @@ fn known(rows: usize, hosts: usize, finished: usize) -> LiveResult {
                 one_each: false,
                 all: figures(5.0),
                 longest_gap_s: None,
-                cache: Some("cold".to_owned()),
+                cache: Some("memory".to_owned()),
             })
             .collect(),
         first_error: None,
@@ -129,6 +129,12 @@ fn all_parts_have_their_place_on_a_small_screen_and_on_a_large_one() {
             Some("q leave   s stop the run")
         );
     }
+}
+
+#[test]
+fn verdicts_on_caches_have_the_words_of_reports() {
+    let text = screen(&known(1, 1, 1), (160, 50), Question::None).join("\n");
+    assert!(text.contains(" warm") && !text.contains("memory"), "{text}");
 }
 
 #[test]

@@ -79,20 +79,20 @@ fn answered_by_memory(series: &SeriesResult) -> Vec<String> {
 /// The cache verdict, and the duration of a request that reaches the file system.
 fn cost(series: &SeriesResult, first: &RunResult, memory: &[String]) -> String {
     let mut text = match memory {
-        [] => "No operation was seen to be answered by this host's memory".to_owned(),
+        [] => "This host's memory was not seen to answer any operation".to_owned(),
         rows => format!("This host's memory answered {}", list(rows)),
     };
     let unknown = with_verdict(series, |word| word == UNKNOWN);
     if !unknown.is_empty() {
         text.push_str(&format!(
-            " (not known of {}, which used what this host had made)",
+            " (unknown for {}: this host had created the files they used)",
             list(&unknown)
         ));
     }
     let slowest = first.target.round_trip.iter().max_by_key(|rt| rt.median_ns);
     let trip = slowest.filter(|trip| trip.median_ns >= ROUND_TRIP_MIN_NS);
     let Some(trip) = trip else {
-        text.push_str("; no request left this host's kernel.");
+        text.push_str(". No request left this host's kernel.");
         return text;
     };
     let each: Vec<String> = Figures::of(first)
@@ -103,12 +103,15 @@ fn cost(series: &SeriesResult, first: &RunResult, memory: &[String]) -> String {
         })
         .collect();
     text.push_str(&format!(
-        "; a request that reaches the file system takes {}",
+        ". A request to the file system takes {}",
         human_nanos(trip.median_ns as f64)
     ));
     match each.as_slice() {
         [] => text.push('.'),
-        each => text.push_str(&format!(", and in such round trips {} last.", list(each))),
+        each => text.push_str(&format!(
+            "; in such round trips, the operations take: {}.",
+            list(each)
+        )),
     }
     text
 }
@@ -181,7 +184,7 @@ fn throughput(series: &SeriesResult) -> Option<String> {
         .collect();
     (!rows.is_empty()).then(|| {
         format!(
-            "With one thread of each rank: {} (1 MiB in order, 4 KiB at random).",
+            "With one thread per rank: {} (sequential: 1 MiB blocks, random: 4 KiB).",
             list(&rows)
         )
     })
@@ -225,7 +228,7 @@ impl Scaling {
         let at = |place: usize| {
             let (threads, rate) = self.rates[place];
             let s = if threads == 1 { "" } else { "s" };
-            format!("{threads} thread{s} of each rank ({}/s", human_rate(rate))
+            format!("{threads} thread{s} per rank ({}/s", human_rate(rate))
         };
         match self.stops_at() {
             Some(place) => {

@@ -45,6 +45,8 @@ fn part(series: &SeriesResult, step: &SeriesStep) -> Option<SeriesResult> {
         planned: Some(step.cells),
         steps: Vec::new(),
         left_out: Vec::new(),
+        // The promises belong to the whole suite.
+        check: None,
         cells,
         ..series.clone()
     })

@@ -623,16 +623,18 @@ fn a_directory_alone_gets_sentences_tables_and_a_page_and_keeps_nothing() {
     let (report, notes) = (words(&output.stdout), words(&output.stderr));
     assert_eq!(output.status.code(), Some(0), "{notes}");
     for part in [
-        "/target is ",
         "promises of POSIX and Linux",
-        "With one thread of each rank: Sequential write ",
+        "With one thread per rank: Sequential write ",
         "File creation s",
         "- Next: ",
         "STEP operations",
         "STEP threads",
     ] {
-        assert!(report.contains(part), "no '{part}' in {report}");
+        assert_eq!(report.matches(part).count(), 1, "'{part}' in {report}");
     }
+    assert!(report.contains("/target is "), "{report}");
+    let threads = report.split("STEP threads").nth(1).unwrap_or_default();
+    assert!(threads.contains("threads=1"), "no table: {threads}");
     let left = fs::read_dir(place.path("target")).expect("it stays");
     assert_eq!(left.count(), 0);
     let page = place.text("page.html");

@@ -7,6 +7,7 @@ mod condition;
 mod dist;
 mod even;
 mod figure;
+mod notes;
 pub mod published;
 #[cfg(test)]
 mod rates;
@@ -302,10 +303,10 @@ fn paired(base: &[Run<'_>], new: &[Run<'_>], different: bool) -> Result<Paired, 
                 .map(|new| pair(base, new)),
         );
     }
-    let mut notes = notes("BASE", &base_rows);
-    notes.extend(self::notes("NEW", &new_rows));
-    notes.extend(one_sided("BASE", &base_rows, &new_rows));
-    notes.extend(one_sided("NEW", &new_rows, &base_rows));
+    let mut notes = notes::of_side("BASE", &base_rows);
+    notes.extend(notes::of_side("NEW", &new_rows));
+    notes.extend(notes::one_sided("BASE", &base_rows, &new_rows));
+    notes.extend(notes::one_sided("NEW", &new_rows, &base_rows));
     let gone = gone(&base_rows, &new_rows, different);
     Ok(Paired {
         pairs,
@@ -360,7 +361,7 @@ pub fn against(
     };
     let set_ups = published::set_ups(&column.set_ups(&workloads), runs, &rows);
     let mut notes = column.notes();
-    notes.extend(self::notes("NEW", &rows));
+    notes.extend(notes::of_side("NEW", &rows));
     let draft = Draft {
         base,
         new: Side::of(runs),
@@ -420,6 +421,26 @@ impl Pair {
         let mut figures = self.figures.iter();
         let (_, base, new) = figures.find(|(own, ..)| *own == figure)?;
         Some((base, new))
+    }
+
+    /// Returns true if every sample of one side is above all of the other, and the sides differ
+    /// by half or more.
+    fn is_apart(&self) -> bool {
+        let Some((base, new)) = self.sampled(self.judged_by) else {
+            return false;
+        };
+        let ends = |logs: &[f64]| {
+            let all = logs.iter().copied();
+            (
+                all.clone().fold(f64::INFINITY, f64::min),
+                all.fold(f64::NEG_INFINITY, f64::max),
+            )
+        };
+        let ((low, high), (least, most)) = (ends(&base.logs), ends(&new.logs));
+        let enough = base.logs.len().min(new.logs.len()) > 1;
+        enough
+            && (high < least || most < low)
+            && (base.value / new.value).ln().abs() >= 1.5_f64.ln()
     }
 }
 
@@ -515,8 +536,10 @@ impl Draft {
         if let Some(why) = conditions().find_map(|c| c.without(&gone)) {
             return Err(Refusal::Condition(why));
         }
+        let apart = pairs.iter().map(Pair::is_apart).collect::<Vec<bool>>();
         let rows = judge(pairs, options);
-        notes.extend(row_notes(&rows, options));
+        notes.extend(notes::row_notes(&rows, options));
+        notes.extend(notes::undecided(&rows, &apart));
         let mut comparison = Comparison {
             base,
             new,
@@ -661,34 +684,6 @@ fn verdict(outcome: &Outcome, options: &Options) -> Verdict {
     }
 }
 
-/// Notes on excluded and failed operations.
-fn notes(side: &str, rows: &[RowSamples]) -> Vec<String> {
-    let mut notes = Vec::new();
-    for row in rows {
-        if row.errors > 0 {
-            notes.push(format!(
-                "{}: {} of {} operations failed in {side}; no figure includes them",
-                row.name,
-                row.errors,
-                row.errors.saturating_add(row.items)
-            ));
-        }
-        if row.unissued > 0 {
-            notes.push(format!(
-                "{}: {} due operations were never started in {side}; response times do not include them",
-                row.name, row.unissued
-            ));
-        }
-        if row.stopped > 0 {
-            notes.push(format!(
-                "{}: {} of its phases did not finish in {side} and are left out",
-                row.name, row.stopped
-            ));
-        }
-    }
-    notes
-}
-
 /// The rows of BASE without a figure in NEW. With `different`, rows that NEW did not even try may
 /// be missing.
 fn gone(base: &[RowSamples], new: &[RowSamples], different: bool) -> Vec<String> {
@@ -701,40 +696,4 @@ fn gone(base: &[RowSamples], new: &[RowSamples], different: bool) -> Vec<String>
         .filter(has_none)
         .map(|row| row.name.clone())
         .collect()
-}
-
-/// Names the rows that only one side has.
-fn one_sided(side: &str, own: &[RowSamples], other: &[RowSamples]) -> Option<String> {
-    let has = |rows: &[RowSamples], name: &str| {
-        rows.iter()
-            .any(|row| row.name == name && !row.runs.is_empty())
-    };
-    let only = own.iter().map(|row| row.name.as_str());
-    let only: Vec<&str> = only
-        .filter(|name| has(own, name) && !has(other, name))
-        .collect();
-    (!only.is_empty()).then(|| format!("only {side} has {}", only.join(", ")))
-}
-
-/// Notes about rows for the reader.
-fn row_notes(rows: &[Row], options: &Options) -> Vec<String> {
-    let unlike = rows.iter().flat_map(|row| {
-        let name = row.full_name();
-        row.unlike.iter().map(move |difference| {
-            format!("{name}: {difference}: its ratio reflects this difference, not the file system alone")
-        })
-    });
-    let mut notes: Vec<String> = unlike.collect();
-    if rows.iter().any(Row::lacks_samples) {
-        let least = match rows.iter().any(|row| row.base == Basis::Published) {
-            true => permutation::SAMPLES_MIN,
-            false => permutation::fewest(1.0 - options.confidence),
-        };
-        notes.push(format!(
-            "too few samples: a verdict needs at least {least} iterations or runs of each side, to know how much \
-             they vary; repeat with --iterations {}",
-            least.max(5)
-        ));
-    }
-    notes
 }

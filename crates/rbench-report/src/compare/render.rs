@@ -64,12 +64,14 @@ pub(crate) fn ratio(ratio: f64) -> String {
     }
 }
 
-/// A change in per cent, with its sign.
+/// A change in per cent, with its sign; near -100 % with two decimals.
 fn change(ratio: f64) -> String {
     let percent = 100.0 * (ratio - 1.0);
     match percent {
         large if large >= 999.5 => "over +1000%".to_owned(),
         middle if middle >= 99.95 => format!("{middle:+.0}%"),
+        _ if ratio < 0.0001 => "under -99.99%".to_owned(),
+        _ if ratio < 0.00995 => format!("{percent:+.2}%"),
         _ => format!("{percent:+.1}%"),
     }
 }
@@ -171,6 +173,9 @@ pub(crate) fn headline(comparison: &Comparison) -> String {
         .collect();
     let rows = &comparison.rows;
     let of = |verdict| rows.iter().filter(move |row| row.verdict == verdict);
+    let several = rows
+        .windows(2)
+        .any(|pair| pair[0].judged_by != pair[1].judged_by);
     let (none, too_few) = (
         of(Verdict::NoDifference).count(),
         of(Verdict::TooFew).count(),
@@ -178,7 +183,7 @@ pub(crate) fn headline(comparison: &Comparison) -> String {
     let differing = [Verdict::Slower, Verdict::Faster]
         .into_iter()
         .filter_map(|verdict| {
-            let changes: Vec<String> = of(verdict).map(changed).collect();
+            let changes: Vec<String> = of(verdict).map(|row| changed(row, several)).collect();
             let named = &changes[..changes.len().min(NAMED)];
             let more = match changes.len() - named.len() {
                 0 => String::new(),
@@ -214,15 +219,16 @@ pub(crate) fn headline(comparison: &Comparison) -> String {
     sentences.join(" ")
 }
 
-/// An operation with its change: `File creation (-16.2%)`, `mkdir (mean +30.0%)`.
-fn changed(row: &Row) -> String {
+/// An operation with its change: `File creation (-16.2%)`, `mkdir (mean +30.0%)`. With `named`, a
+/// rate is named, too.
+fn changed(row: &Row, named: bool) -> String {
     let label = match &row.cell {
         Some(cell) => format!("{cell}: {}", row.label),
         None => row.label.clone(),
     };
     let words = row.judged().map(|outcome| {
         let change = change(outcome.ratio);
-        match outcome.figure.more_is_better() {
+        match outcome.figure.more_is_better() && !named {
             true => change,
             false => format!("{} {change}", outcome.figure.label),
         }

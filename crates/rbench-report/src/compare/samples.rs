@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::Refusal;
 use super::dist::Dist;
 use crate::RunResult;
-use crate::figures::{self, Output, Value};
+use crate::figures::{self, Output, Value, caches};
 use crate::permutation::SAMPLES_MIN;
-use crate::schema::{BEHIND, PhaseResult, SeriesResult};
+use crate::schema::{BEHIND, PhaseResult, ResidencyResult, SeriesResult};
 
 /// A result file with its name in reports.
 #[derive(Debug, Clone, Copy)]
@@ -44,7 +44,8 @@ pub struct RowSamples {
     pub items: u64,
     /// Bytes that the successful ones moved.
     pub bytes: u64,
-    /// Known cache verdicts of the repetitions: `cold`, `warm`, `mixed`.
+    /// Cache verdicts of the repetitions: `cold`, `warm`, `mixed`; `unknown` if requests were
+    /// counted, which the file system's client may have answered.
     pub caches: BTreeSet<String>,
     /// In an open loop: due operations of all repetitions that never started.
     pub unissued: u64,
@@ -217,7 +218,13 @@ impl RowSamples {
         }
         self.items = self.items.saturating_add(phase.items);
         self.bytes = self.bytes.saturating_add(phase.bytes);
-        self.caches.extend(phase.cache.clone());
+        let asked = |found: &ResidencyResult| {
+            let requests = found.total.requests.as_ref();
+            requests.is_some_and(|counted| counted.operations > 0)
+        };
+        let unknown = phase.residency.as_ref().filter(|found| asked(found));
+        let unknown = unknown.map(|_| caches::UNKNOWN.to_owned());
+        self.caches.extend(phase.cache.clone().or(unknown));
         self.one_each &= phase.one_each;
         let mut repetition = Repetition::default();
         for (figure, _) in figures::listed(Output::Compare) {

@@ -263,6 +263,30 @@ fn a_sixteenth_is_slower_though_first_iterations_are_wild() {
 }
 
 #[test]
+fn samples_apart_without_a_verdict_are_noted() {
+    // Creation jumps between two speeds on both sides, so four samples do not rule out chance.
+    let jumps = [0, 0, 9000, 9000, 0];
+    let (mut base, mut new) = (five(1000, jumps), five(1000, jumps));
+    let noise = [0, 900, -400, 1500, 0];
+    for (result, permille) in [(&mut base, 1000), (&mut new, 800_000)] {
+        let stats = five(permille, noise);
+        result.phases.retain(|phase| phase.name == "file-create");
+        let stats = stats.phases.into_iter();
+        result
+            .phases
+            .extend(stats.filter(|phase| phase.name == "file-stat"));
+        result.phases.retain(|phase| phase.iteration < 4);
+    }
+    let comparison = between(&[&base], &[&new], &Options::default()).expect("the same thing");
+    assert_eq!(comparison.rows[1].verdict, Verdict::NoDifference);
+    let text = rendered(&comparison, "text");
+    assert!(text.contains("under -99.99% to +0.0%"), "{text}");
+    let notes = comparison.notes.join("\n");
+    let note = "file-stat: every sample of one side is above all of the other, but so few samples";
+    assert!(notes.contains(note), "{notes}");
+}
+
+#[test]
 fn rows_that_other_caches_answered_are_compared_and_marked() {
     let (mut base, mut new) = (five(1000, SHIFTS), five(500, SHIFTS));
     for (result, cache) in [(&mut base, "cold"), (&mut new, "warm")] {

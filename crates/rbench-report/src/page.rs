@@ -57,6 +57,10 @@ pub fn render(documents: &[Document], files: &[String]) -> String {
     let series: Vec<&SeriesResult> = documents.iter().filter_map(series_of).collect();
     let title = match (runs.as_slice(), series.as_slice()) {
         ([run], []) => format!("rbench: {}", run.name),
+        ([], [one]) if one.check.is_some() => format!(
+            "What {} is like",
+            printable(one.dir.as_deref().unwrap_or("the mount"))
+        ),
         ([], [one]) => format!(
             "rbench {}: {}",
             printable(&one.kind),

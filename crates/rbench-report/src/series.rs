@@ -65,6 +65,20 @@ fn tables(series: &SeriesResult, view: View) -> String {
     }
 }
 
+/// The conclusions of `rbench DIR`, a sentence each; none for other series.
+pub fn conclusions(series: &SeriesResult) -> Vec<String> {
+    match &series.check {
+        Some(_) => overview::sentences(series),
+        None => Vec::new(),
+    }
+}
+
+/// The measured steps of a suite, each as a series of its own, with their names.
+pub fn steps(series: &SeriesResult) -> impl Iterator<Item = (&str, SeriesResult)> {
+    let steps = series.steps.iter();
+    steps.filter_map(|step| Some((step.name.as_str(), suite::part(series, step)?)))
+}
+
 /// The result file of a series.
 pub fn render_json(series: &SeriesResult) -> String {
     json::pretty(series)

@@ -5,7 +5,7 @@ use rbench_core::units::human_nanos;
 
 use super::charts::{Chart, short};
 use super::svg::{Axis, Content, chart};
-use super::{figure, knee};
+use super::{Shown, figure, knee, overview};
 use crate::figures::Figures;
 use crate::schema::SeriesResult;
 use crate::series;
@@ -28,17 +28,39 @@ pub fn section(all: &SeriesResult, i: usize) -> Markup {
                 } }
             }
         }
+        @let conclusions = series::conclusions(all);
+        @if !conclusions.is_empty() { ul { @for text in &conclusions { li { (printable(text)) } } } }
         @if let Some(found) = &all.knee { (knee::section(found)) }
-        @else { @for (name, label) in operations(all) {
-            @let charts = curves(all, &name);
-            @if !charts.is_empty() {
-                h3 { (printable(&label)) }
-                div.charts.pair { @for chart in &charts { (figure(chart)) } }
-            }
+        @else if all.steps.is_empty() { (drawn("", all)) }
+        @else { @for (name, part) in series::steps(all) {
+            @if part.keys.is_empty() { (bars(name, &part)) } @else { (drawn(name, &part)) }
         } }
         h3 { "As text" }
         div.wide { pre.table { (series::render(all, View::default())) } }
     } }
+}
+
+/// The curves of all operations of a series, or of a step of it.
+fn drawn(step: &str, all: &SeriesResult) -> Markup {
+    html! { @for (name, label) in operations(all) {
+        @let charts = curves(all, &name);
+        @if !charts.is_empty() {
+            h3 { @if !step.is_empty() { (printable(step)) ": " } (printable(&label)) }
+            div.charts.pair { @for chart in &charts { (figure(chart)) } }
+        }
+    } }
+}
+
+/// A bar for each operation of a step without keys.
+fn bars(step: &str, part: &SeriesResult) -> Markup {
+    let results = part.cells.iter().filter_map(|cell| cell.result.as_ref());
+    let runs: Vec<Shown<'_>> = results
+        .map(|result| Shown {
+            name: printable(step),
+            result,
+        })
+        .collect();
+    html! { @if !runs.is_empty() { h3 { (printable(step)) } (overview::section(&runs)) } }
 }
 
 /// Returns true if figures are those of the built-in file system.

@@ -1,6 +1,9 @@
 //! The conclusions from the runs of `rbench DIR` as sentences, and the runs' tables.
 
-use rbench_core::units::{human_bandwidth, human_nanos, human_rate};
+use std::collections::BTreeMap;
+
+use rbench_core::residency::Evidence;
+use rbench_core::units::{human_bandwidth, human_count, human_nanos, human_rate};
 
 use super::suite;
 use crate::figures::Figures;
@@ -12,7 +15,7 @@ use crate::table::sentence;
 use crate::text::header::place;
 use crate::view::View;
 
-/// Below this round trip, a request did not leave the host's kernel, ns.
+/// Below this round trip, a call of the kernel's own file systems did not reach a server, ns.
 const ROUND_TRIP_MIN_NS: u64 = 20_000;
 /// Doubling the threads must raise the rate by at least this share to count as scaling.
 const GAIN_MIN: f64 = 0.2;
@@ -33,7 +36,7 @@ pub fn render(series: &SeriesResult, view: View) -> String {
 }
 
 /// Mount, cache verdict, missing promises, limit of scaling, and the next command to run.
-fn sentences(series: &SeriesResult) -> Vec<String> {
+pub(super) fn sentences(series: &SeriesResult) -> Vec<String> {
     let Some(first) = results(series).next() else {
         return Vec::new();
     };
@@ -52,7 +55,8 @@ fn sentences(series: &SeriesResult) -> Vec<String> {
         let parts: Vec<String> = scaling.iter().map(Scaling::text).collect();
         all.push(format!("{}.", parts.join("; ")));
     }
-    all.push(next(series, &first.target.path, &memory, &scaling));
+    all.extend(failures(series));
+    all.push(next(series, first, &memory, &scaling));
     all
 }
 
@@ -60,20 +64,24 @@ fn results(series: &SeriesResult) -> impl Iterator<Item = &RunResult> {
     series.cells.iter().filter_map(|cell| cell.result.as_ref())
 }
 
-/// Rows whose cache verdict matches, except those of the ladder of threads.
+/// Operations with a cache verdict that matches.
 fn with_verdict(series: &SeriesResult, is: impl Fn(&str) -> bool) -> Vec<String> {
-    let runs = series.cells.iter().filter(|cell| cell.values.is_empty());
-    let phases = runs
-        .filter_map(|cell| cell.result.as_ref())
-        .flat_map(|result| &result.phases);
-    phases
-        .filter(|phase| verdict(phase).is_some_and(|word| is(&word)))
-        .map(|phase| phase.label.clone())
-        .collect()
+    let mut labels: Vec<String> = Vec::new();
+    for phase in results(series).flat_map(|result| &result.phases) {
+        let matches = verdict(phase).is_some_and(|word| is(&word));
+        if matches && !labels.contains(&phase.label) {
+            labels.push(phase.label.clone());
+        }
+    }
+    labels
+}
+
+fn is_memory(word: &str) -> bool {
+    word.contains("warm") || word == "mixed"
 }
 
 fn answered_by_memory(series: &SeriesResult) -> Vec<String> {
-    with_verdict(series, |word| word.contains("warm") || word == "mixed")
+    with_verdict(series, is_memory)
 }
 
 /// The cache verdict, and the duration of a request that reaches the file system.
@@ -90,11 +98,19 @@ fn cost(series: &SeriesResult, first: &RunResult, memory: &[String]) -> String {
         ));
     }
     let slowest = first.target.round_trip.iter().max_by_key(|rt| rt.median_ns);
-    let trip = slowest.filter(|trip| trip.median_ns >= ROUND_TRIP_MIN_NS);
-    let Some(trip) = trip else {
-        text.push_str(". No request left this host's kernel.");
+    let fs_type = first.target.fs_type.as_deref().unwrap_or_default();
+    let client = Evidence::of(fs_type) == Evidence::Client;
+    let Some(trip) = slowest else {
+        text.push('.');
         return text;
     };
+    if !client && trip.median_ns < ROUND_TRIP_MIN_NS {
+        text.push_str(&format!(
+            ". A call takes {}: too short for a request to a server.",
+            human_nanos(trip.median_ns as f64)
+        ));
+        return text;
+    }
     let each: Vec<String> = Figures::of(first)
         .iter()
         .filter_map(|row| {
@@ -123,42 +139,50 @@ fn tried(check: &CheckResult) -> impl Iterator<Item = &PromiseResult> {
     of_each.chain(between)
 }
 
-/// The promises that are broken.
+/// The number of promises by verdict; names some that do not hold.
 fn promises(check: &CheckResult) -> String {
-    let all: Vec<&PromiseResult> = tried(check).collect();
-    let names = |is: PromiseVerdict| {
-        let of = all.iter().filter(|promise| promise.verdict == is);
-        let mut names: Vec<String> = of
-            .map(|promise| format!("{} ({})", promise.name, promise.says))
-            .collect();
-        names.sort();
-        names.dedup();
-        names
-    };
-    let (broken, missing) = (
-        names(PromiseVerdict::Broken),
-        names(PromiseVerdict::Unsupported),
-    );
-    let tried = names(PromiseVerdict::Holds).len() + broken.len() + missing.len();
-    let mut text = match broken.as_slice() {
-        [] => format!("It keeps all of {tried} promises of POSIX and Linux"),
-        broken => format!(
-            "Of {tried} promises of POSIX and Linux it breaks {}: {}",
-            broken.len(),
-            shortened(broken)
-        ),
-    };
-    match missing.as_slice() {
-        [] => {}
-        missing => text.push_str(&format!(
-            "{} {} it does not support: {}",
-            if broken.is_empty() { " but" } else { ";" },
-            missing.len(),
-            shortened(missing)
-        )),
+    use PromiseVerdict::{Broken, Holds, LeftOut, Undecided, Unsupported};
+    // Of several hosts the worst.
+    let worst = [Broken, Unsupported, Undecided, LeftOut, Holds];
+    let mut all: BTreeMap<&str, (usize, &str)> = BTreeMap::new();
+    for promise in tried(check) {
+        let place = worst.iter().position(|verdict| *verdict == promise.verdict);
+        let found = (place.unwrap_or(worst.len()), promise.says.as_str());
+        let known = all.entry(&promise.name).or_insert(found);
+        *known = (*known).min(found);
     }
-    text.push('.');
-    text
+    let names = |is: PromiseVerdict| {
+        let of = all
+            .iter()
+            .filter(|(_, (place, _))| worst.get(*place) == Some(&is));
+        let names = of.map(|(name, (_, says))| format!("{name} ({says})"));
+        names.collect::<Vec<String>>()
+    };
+    let mut parts = vec![format!(
+        "Of {} promises of POSIX and Linux, {} hold",
+        all.len(),
+        names(Holds).len()
+    )];
+    let named = [(Broken, "broken"), (Unsupported, "not supported")];
+    for (verdict, word) in named {
+        match names(verdict).as_slice() {
+            [] => {}
+            [one] => parts.push(format!("1 is {word}: {one}")),
+            several => parts.push(format!(
+                "{} are {word}: {}",
+                several.len(),
+                shortened(several)
+            )),
+        }
+    }
+    let counted = [(Undecided, "could not be decided"), (LeftOut, "not tested")];
+    for (verdict, word) in counted {
+        match names(verdict).len() {
+            0 => {}
+            n => parts.push(format!("{n} {word}")),
+        }
+    }
+    format!("{}.", parts.join("; "))
 }
 
 /// The first names, and the number of the others.
@@ -190,9 +214,26 @@ fn throughput(series: &SeriesResult) -> Option<String> {
     })
 }
 
+/// Failed operations, by operation and error.
+fn failures(series: &SeriesResult) -> Option<String> {
+    let mut counts: BTreeMap<(&str, &str), u64> = BTreeMap::new();
+    for phase in results(series).flat_map(|result| &result.phases) {
+        for (errno, count) in &phase.errors {
+            *counts.entry((&phase.label, errno)).or_default() += count;
+        }
+    }
+    let each = counts.iter();
+    let each: Vec<String> = each
+        .map(|((label, errno), count)| format!("{label} {} ({errno})", human_count(*count)))
+        .collect();
+    (!each.is_empty()).then(|| format!("Operations failed: {}.", list(&each)))
+}
+
 /// The rates of a phase by number of threads.
 struct Scaling {
     label: String,
+    /// True if the host's memory answered at every number of threads.
+    memory: bool,
     /// Threads per rank, and operations per second of all ranks.
     rates: Vec<(u32, f64)>,
 }
@@ -201,12 +242,15 @@ impl Scaling {
     fn of(series: &SeriesResult, name: &str) -> Option<Scaling> {
         let mut scaling = Scaling {
             label: String::new(),
+            memory: true,
             rates: Vec::new(),
         };
         for cell in &series.cells {
             let Some((threads, row)) = threads_of(cell).zip(cell.result.as_ref()) else {
                 continue;
             };
+            let mut own = row.phases.iter().filter(|phase| phase.name == name);
+            scaling.memory &= own.any(|phase| verdict(phase).is_some_and(|word| is_memory(&word)));
             let rows = Figures::of(row);
             let row = rows.into_iter().find(|row| row.name == name);
             if let Some((row, rate)) = row.and_then(|row| row.rate.map(|rate| (row, rate))) {
@@ -225,6 +269,14 @@ impl Scaling {
     }
 
     fn text(&self) -> String {
+        if self.memory {
+            let fastest = self.rates.iter().map(|(_, rate)| *rate).fold(0.0, f64::max);
+            return format!(
+                "this host's memory answered {} (up to {}/s), which says nothing about the mount",
+                self.label,
+                human_rate(fastest)
+            );
+        }
         let at = |place: usize| {
             let (threads, rate) = self.rates[place];
             let s = if threads == 1 { "" } else { "s" };
@@ -255,26 +307,39 @@ fn threads_of(cell: &CellResult) -> Option<u32> {
 }
 
 /// The next command to run, and the question that it answers.
-fn next(series: &SeriesResult, dir: &str, memory: &[String], scaling: &[Scaling]) -> String {
+fn next(
+    series: &SeriesResult,
+    first: &RunResult,
+    memory: &[String],
+    scaling: &[Scaling],
+) -> String {
+    let dir = &first.target.path;
     let broken = |check: &CheckResult| tried(check).any(|p| p.verdict == PromiseVerdict::Broken);
+    let grows = |rates: &Scaling| !rates.memory && rates.stops_at().is_none();
+    let evidence = Evidence::of(first.target.fs_type.as_deref().unwrap_or_default());
     let (command, why) = if series.check.as_ref().is_some_and(broken) {
         (
             format!("rbench check --dir {dir}"),
             "to see what each broken promise means",
         )
-    } else if scaling.iter().any(|rates| rates.stops_at().is_none()) {
+    } else if scaling.iter().any(grows) {
         (
             format!("rbench sweep --over threads=16,32,64 -- meta --dir {dir} --time 10"),
             "to find where it stops scaling",
         )
-    } else if !memory.is_empty() && series.hosts.len() < 2 {
+    } else if !memory.is_empty() && evidence == Evidence::Kernel {
+        (
+            format!("rbench io --dir {dir} --rw read,randread --drop-caches"),
+            "to measure it without this host's memory",
+        )
+    } else if !memory.is_empty() && evidence != Evidence::Memory && series.hosts.len() < 2 {
         (
             format!("mpirun -np 12 --hostfile HOSTS rbench meta --dir {dir} --shift 4"),
             "to measure it without this host's memory",
         )
     } else {
         (
-            format!("rbench knee --slo p99=10ms -- meta --dir {dir} --phases file-stat"),
+            format!("rbench knee --slo p99=10ms -- meta --dir {dir} --phases file-create"),
             "to find the load at which response times are still good",
         )
     };
@@ -298,6 +363,7 @@ mod tests {
         let threads = (0..).map(|power| 1 << power);
         Scaling {
             label: "File stat".to_owned(),
+            memory: false,
             rates: threads.zip(rates.iter().copied()).collect(),
         }
     }
@@ -309,12 +375,17 @@ mod tests {
         assert_eq!(scaling(&[100.0, 90.0]).stops_at(), Some(0));
         assert_eq!(
             scaling(&[100.0, 190.0, 209.0]).text(),
-            "File stat stops scaling at 2 threads of each rank (190/s; 4 threads: +10 %)"
+            "File stat stops scaling at 2 threads per rank (190/s; 4 threads: +10 %)"
         );
         assert_eq!(
             scaling(&[100.0, 190.0]).text(),
-            "File stat still scales at 2 threads of each rank (190/s)"
+            "File stat still scales at 2 threads per rank (190/s)"
         );
+        let cached = Scaling {
+            memory: true,
+            ..scaling(&[100.0, 190.0])
+        };
+        assert!(cached.text().contains("answered File stat (up to 190/s)"));
     }
 
     #[test]

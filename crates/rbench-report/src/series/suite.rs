@@ -3,7 +3,7 @@
 use rbench_core::plain::plain_lines;
 use rbench_core::units::{human_bandwidth, human_count, human_nanos, human_rate};
 
-use super::tables;
+use super::{steps, tables};
 use crate::figures::Figures;
 use crate::schema::{CellResult, SeriesResult, SeriesStep};
 use crate::table::{NONE, Table, left, right, sentence};
@@ -11,24 +11,20 @@ use crate::view::View;
 
 /// Each step below its name.
 pub fn render(series: &SeriesResult, view: View) -> String {
-    let shown = |step: &SeriesStep| {
-        let part = part(series, step)?;
+    let shown = |(name, part): (&str, SeriesResult)| {
         let tables = match part.keys.is_empty() {
             true => rows(&part.cells, view),
             false => tables(&part, view),
         };
-        let title = format!("STEP {}", step.name);
-        Some(format!(
-            "{}{tables}",
-            plain_lines(&sentence(view, "", &title))
-        ))
+        let title = format!("STEP {name}");
+        format!("{}{tables}", plain_lines(&sentence(view, "", &title)))
     };
-    let all: Vec<String> = series.steps.iter().filter_map(shown).collect();
+    let all: Vec<String> = steps(series).map(shown).collect();
     all.join("\n")
 }
 
 /// The step's cells as a series of their own; `None` if none was run.
-fn part(series: &SeriesResult, step: &SeriesStep) -> Option<SeriesResult> {
+pub(super) fn part(series: &SeriesResult, step: &SeriesStep) -> Option<SeriesResult> {
     let of_step = step.first..step.first.saturating_add(step.cells);
     let cells = series.cells.iter();
     let cells: Vec<CellResult> = cells

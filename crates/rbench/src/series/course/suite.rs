@@ -1,7 +1,7 @@
 //! The runs of `rbench suite`.
 
 use std::ffi::OsString;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rbench_cli::Invocation;
 use rbench_cli::series::{self, Series, is_file};
@@ -227,7 +227,10 @@ fn dir_of(asked: &series::Suite, around: Around<'_>) -> Result<Option<String>, S
 
 /// A directory as an absolute path in UTF-8.
 pub(super) fn absolute(dir: &Path, around: Around<'_>) -> Result<String, String> {
-    let path = Path::new(&around.launch.cwd).join(dir);
+    let path: PathBuf = Path::new(&around.launch.cwd)
+        .join(dir)
+        .components()
+        .collect();
     let text = path.into_os_string().into_string();
     text.map_err(|_| format!("--dir {}: a suite needs a name in UTF-8", dir.display()))
 }

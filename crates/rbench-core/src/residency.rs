@@ -297,7 +297,7 @@ pub enum Reason {
 }
 
 impl Reason {
-    /// The reason in a few words; docs/reference/report.md has the full text.
+    /// The reason in a few words; docs/reference/caches.md has the full text.
     pub fn words(self) -> &'static str {
         match self {
             Reason::InMemory => "files lie in memory",

@@ -1,4 +1,4 @@
-//! Error rates of comparisons, by simulation: docs/reference/compare.md lists them.
+//! Error rates of comparisons, by simulation: docs/dev/statistics.md lists them.
 //!
 //! `RBENCH_SIMULATE=20000 cargo test -p rbench-report --lib compare::rates -- --nocapture` prints
 //! them for 20,000 pairs of each kind. The stage `properties` of scripts/test simulates 2,000.

@@ -1,4 +1,4 @@
-//! When the operations of a worker with a rate are meant to start.
+//! Intended starts of the operations of a worker with a rate.
 
 use std::sync::Arc;
 
@@ -22,16 +22,16 @@ pub enum Arrivals {
 /// An operation that was drawn and has not started.
 #[derive(Debug, Clone, Copy)]
 pub struct Waiting {
-    /// What it does.
+    /// Direction of the operation.
     pub direction: Direction,
     /// Bytes.
     pub length: u64,
-    /// When it was to start.
+    /// Intended start.
     pub intended: Option<Nanos>,
 }
 
 impl Arrivals {
-    /// Those of a worker of a job whose random draws belong to `seed`; `together`: the schedule
+    /// Arrivals of a worker of a job whose random draws belong to `seed`; `together`: the schedule
     /// of all workers of the rank, if the job has one.
     pub fn of(pace: &Pace, seed: u64, part: Part, together: Option<&Arc<Schedule>>) -> Arrivals {
         if let Some(schedule) = together {
@@ -77,7 +77,7 @@ impl Arrivals {
         }
     }
 
-    /// What is due after a pause is due so much later.
+    /// Delays all next arrivals by the length of a pause.
     pub fn put_off(&mut self, pause: Nanos) {
         if let Arrivals::Each(each) = self {
             for due in each.all_mut().into_iter().flatten() {
@@ -86,10 +86,9 @@ impl Arrivals {
         }
     }
 
-    /// Operations of one direction that were due before `deadline` and were not
-    /// started, with the one that waits; starts count from `start`. Of a rate for all
-    /// directions they are all counted with the first of the worker's rows (`is_first`), and
-    /// are no more than `left`.
+    /// Counts the operations of one direction that were due before `deadline` and were not started,
+    /// with the one that waits; starts count from `start`. With one rate for all directions, all
+    /// count for the first of the worker's rows (`is_first`), up to `left`.
     pub fn missed(
         &mut self,
         (start, deadline): (Nanos, Nanos),
@@ -171,7 +170,7 @@ impl RateSchedule {
         Nanos((at * 1e9).round() as u64)
     }
 
-    /// Whether its next operation is due before the one of `other`.
+    /// Returns true if its next operation is due before the one of `other`.
     #[inline]
     pub fn is_before(&self, other: &RateSchedule) -> bool {
         self.at < other.at

@@ -22,7 +22,7 @@ use crate::verify::{Expected, Marks};
 /// Buffers of each thread: one is checked while the next one waits.
 const BUFFERS_EACH: usize = 2;
 
-/// What is wrong with a block that was read, if anything is.
+/// The result of checking a block that was read: the error, if it is wrong.
 pub type Verdict = Result<(), (FailureKind, String)>;
 
 /// A block that was read.
@@ -30,11 +30,11 @@ pub type Verdict = Result<(), (FailureKind, String)>;
 pub struct Block {
     /// Its lane.
     pub lane: usize,
-    /// When it was read.
+    /// Span of its read.
     pub span: Span,
     /// Bytes.
     pub length: usize,
-    /// What it must be.
+    /// The content that it must have.
     pub expected: Expected,
     /// The number of its file among the worker's.
     pub file: u64,
@@ -81,13 +81,13 @@ struct Checker {
 pub struct Checkers {
     all: Vec<Checker>,
     spare: Vec<AlignedBuffer>,
-    /// Who has the blocks that are not noted yet, in their order.
+    /// Threads that have the blocks not noted yet, in the order of the blocks.
     under_way: VecDeque<usize>,
     next: usize,
 }
 
 impl Checkers {
-    /// As many threads as are asked for, for blocks of up to `block` bytes.
+    /// Starts the requested number of threads, for blocks of up to `block` bytes.
     ///
     /// # Errors
     /// When the system has no memory or no thread left.
@@ -104,7 +104,7 @@ impl Checkers {
         })
     }
 
-    /// Whether the next block can be given away at once.
+    /// Returns true if the next block can be handed over at once.
     fn has_room(&self) -> bool {
         !self.spare.is_empty()
     }

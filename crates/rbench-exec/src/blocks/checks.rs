@@ -1,9 +1,8 @@
-//! Where a worker's next operation comes from, and reading back what was
-//! written.
+//! Sources of a worker's next operation, and reading back written blocks.
 //!
-//! Nothing is remembered of the writes of a pass but those that failed: the
-//! pattern is made again. The n-th write of a worker carries n, so a block must
-//! have the number of the write that is replayed, or of a later one.
+//! Of the writes of a pass, only those that failed are remembered: the pattern is made again. The
+//! n-th write of a worker carries n, so a block must have the number of the write that is replayed,
+//! or of a later one.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -22,11 +21,11 @@ use crate::meter::{Meter, Span};
 use crate::pace::Gate;
 use crate::verify::{Expected, Generations};
 
-/// What the operations come from.
+/// The source of operations.
 pub(super) enum Source {
     /// The job's pattern.
     Work,
-    /// The pattern once more: its writes, as reads.
+    /// The pattern again: its writes, as reads.
     Replay {
         /// From where the pass began.
         steps: Box<Steps>,
@@ -37,7 +36,7 @@ pub(super) enum Source {
     },
     /// The latest writes, from this one on up to that one.
     Backlog(usize, usize),
-    /// So many of the blocks that are to be trimmed.
+    /// This many of the blocks that are to be trimmed.
     Trims(u64),
 }
 
@@ -48,7 +47,7 @@ pub(super) struct Written {
     pub(super) offset: u64,
     pub(super) length: usize,
     pub(super) generation: u64,
-    /// Whether it was trimmed, or is to be.
+    /// The block was trimmed, or is to be.
     pub(super) trimmed: bool,
 }
 
@@ -72,7 +71,7 @@ impl Written {
             offset: self.offset,
             length: self.length,
             generation: self.generation,
-            // Where files take turns it was closed before.
+            // With files that take turns, it was closed before.
             last: true,
             intended: None,
         }
@@ -109,7 +108,7 @@ impl BlockRunner {
                 return None;
             }
             self.leave_out_write(&what);
-            // What could not be written is no block to be checked.
+            // A block whose write failed is not checked.
             if !self
                 .checks
                 .unwritten
@@ -198,7 +197,7 @@ impl BlockRunner {
             return self.draw_replayed();
         }
         let step = self.step(self.pattern.arrivals.first())?;
-        // What a mix reads may not be written yet.
+        // A mix may read blocks that are not written yet.
         let checks = self.checks.headers.is_some() && !self.context.job.pattern.directions.write;
         let kind = match kind_of(step.direction) {
             Does::Read if checks => Does::Check,
@@ -221,14 +220,13 @@ impl BlockRunner {
         Some(what)
     }
 
-    /// Whether the blocks of each pass are read back by making its pattern
-    /// again.
+    /// Returns true if the blocks of each pass are read back by making its pattern again.
     pub(super) fn reads_back(&self) -> bool {
         let verify = self.context.job.verify.as_ref();
         verify.is_some_and(|v| v.read_back) && !self.how.remembers
     }
 
-    /// Whether verifying ends before this block: an earlier run was stopped there.
+    /// Returns true if verifying ends before this block: an earlier run was stopped there.
     fn ends_at(&mut self, what: &Planned) -> bool {
         let progress = self.checks.progress.as_mut();
         progress.is_some_and(|progress| progress.ends_at(what.file, what.offset))
@@ -261,7 +259,7 @@ impl BlockRunner {
         self.verify_from(source, Kind::ReadBack, gate, meter);
     }
 
-    /// Puts the writes and trims among so many operations into the backlog.
+    /// Puts the writes and trims among the next `operations` into the backlog.
     fn remember_pass(&mut self, steps: Steps, operations: u64, mut generation: u64) {
         for step in steps.take(usize::try_from(operations).unwrap_or(usize::MAX)) {
             let trimmed = match step.direction {
@@ -310,8 +308,8 @@ impl BlockRunner {
         }
     }
 
-    /// Of blocks that were written more than once, leaves the last in the backlog, all in
-    /// the order of files and offsets; what was trimmed then, where that is read back.
+    /// Keeps only the last write of each place in the backlog, in the order of files and offsets; a
+    /// trimmed block counts too, where those are read back.
     fn leave_once(&mut self) {
         let verify = self.context.job.verify.as_ref().filter(|v| v.once);
         if let Some(verify) = verify {
@@ -350,7 +348,7 @@ impl BlockRunner {
             return;
         }
         let waiting = self.pattern.next.take();
-        // What was written is checked to the end.
+        // Written blocks are checked to the end.
         let gate = Gate {
             deadline: None,
             ..gate.clone()
@@ -369,8 +367,8 @@ impl BlockRunner {
         }
     }
 
-    /// Compares the block in `slot`, of which `moved` bytes were read, with what it
-    /// must be, or gives it to a thread that does; `None`: that is noted later.
+    /// Compares the block in `slot`(`moved` bytes were read) with the content that it must have, or
+    /// gives it to a thread that does; `None`: the result is noted later.
     pub(super) fn check(
         &mut self,
         slot: usize,
@@ -410,10 +408,10 @@ impl BlockRunner {
                 &block,
             )
         {
-            // Of a job, what is read is done; what is wrong with it is noted later.
+            // In a job, the read is done; a wrong block is noted later.
             return self.accounts.stats.is_some().then_some(Ok(()));
         }
-        // Those that were read before are noted before.
+        // Blocks that were read before are noted before.
         self.note_checked(meter, true);
         let headers = self.checks.headers.as_ref()?;
         let read = &self.engine.buffer(slot)[..what.length];
@@ -422,7 +420,7 @@ impl BlockRunner {
         Some(verdict)
     }
 
-    /// Whether the block in `slot`, which was trimmed, has nothing but zeros.
+    /// Checks that the block in `slot`, which was trimmed, has only zeros.
     fn check_zeros(&mut self, slot: usize, what: &Planned) -> Verdict {
         let read = &self.engine.buffer(slot)[..what.length];
         match read.iter().position(|byte| *byte != 0) {
@@ -437,7 +435,7 @@ impl BlockRunner {
         }
     }
 
-    /// What a block must be.
+    /// The content that a block must have.
     fn expected(&self, what: &Planned) -> Expected {
         let file = self.files.key(what.file);
         let verify = self.context.job.verify.as_ref();
@@ -447,7 +445,7 @@ impl BlockRunner {
         {
             return stamps.expected(file, what.offset);
         }
-        // What the kernel does not order has no order of its own either.
+        // Blocks that the kernel does not order have no order of their own either.
         let ordered = self.requests.slots.len() == 1 || !self.context.job.pattern.repeats;
         let own = match self.pattern.source {
             Source::Work => None,
@@ -455,7 +453,7 @@ impl BlockRunner {
             _ => Some(1),
         };
         let only = verify.is_some_and(|v| v.only);
-        // Who wrote what is there already nobody knows, as with fio.
+        // Like fio: the author of existing blocks is unknown.
         let own = own.filter(|_| !only);
         Expected {
             run: own.map(|_| self.context.run),
@@ -544,7 +542,7 @@ fn latest(all: Vec<Written>) -> Vec<Written> {
     for written in all {
         let Written { file, offset, .. } = written;
         let end = offset.saturating_add(written.length as u64);
-        // What overlaps with a later one is not what it was, as with fio.
+        // Like fio: a block that overlaps with a later one has changed.
         while let Some((place, before)) = last.range(..(file, end)).next_back()
             && place.0 == file
             && place.1.saturating_add(before.length as u64) > offset
@@ -563,7 +561,7 @@ fn pass_length(mut steps: Steps) -> u64 {
     last.map_or(0, |last| last as u64 + 1)
 }
 
-/// What a step does, unless it checks.
+/// The kind of a step's operation, unless it checks.
 #[inline(always)]
 fn kind_of(direction: Direction) -> Does {
     match direction {

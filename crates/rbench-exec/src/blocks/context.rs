@@ -1,4 +1,4 @@
-//! What a worker is made from: its job, and what is known around it.
+//! The job of a worker, and its surroundings.
 
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
@@ -43,21 +43,21 @@ use crate::worker::{Prepared, Runner};
 /// The rows of a worker.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Lanes {
-    /// Of reads.
+    /// Row of reads.
     pub read: Option<usize>,
-    /// Of writes.
+    /// Row of writes.
     pub write: Option<usize>,
-    /// Of trims.
+    /// Row of trims.
     pub trim: Option<usize>,
-    /// Of fsync and fdatasync.
+    /// Row of fsync and fdatasync.
     pub sync: Option<usize>,
-    /// Of opens, where they are timed.
+    /// Row of opens, where they are timed.
     pub open: Option<usize>,
-    /// Of closes, where they are timed.
+    /// Row of closes, where they are timed.
     pub close: Option<usize>,
-    /// Of closes that are in nobody's time.
+    /// Row of closes that are not timed.
     pub closing: Option<usize>,
-    /// Of syncs that only belong to the end of a file's or the job's writes.
+    /// Row of syncs that only belong to the end of a file's or the job's writes.
     pub flushing: Option<usize>,
 }
 
@@ -76,7 +76,7 @@ impl Lanes {
 /// Outcomes of this rank's workers, as they finish.
 pub type Sink = Arc<Mutex<Vec<(JobOutcome, JobLog)>>>;
 
-/// Who takes what fio reports of a job.
+/// Recipient of fio's report of a job.
 #[derive(Debug, Clone)]
 pub struct Report {
     /// Its position among all jobs of the plan.
@@ -85,9 +85,9 @@ pub struct Report {
     pub before: u64,
     /// Takes what was done.
     pub sink: Sink,
-    /// Takes what was done so far.
+    /// Takes intermediate results.
     pub live: Option<Arc<LiveStats>>,
-    /// Where states and dumps of verified jobs go.
+    /// Directory for states and dumps of verified jobs.
     pub aux: PathBuf,
 }
 
@@ -102,10 +102,10 @@ impl Report {
     }
 }
 
-/// Why workers, by number, could not do what they were to do.
+/// Failures that stopped workers, by the worker's number.
 pub type Failures = Arc<Mutex<BTreeMap<u64, Failure>>>;
 
-/// What is known of the files of a pass of `rbench io`, which are its own.
+/// The files of a pass of `rbench io`, which are its own.
 #[derive(Clone)]
 pub struct Kept {
     /// The run's own directory, below which its files are opened; the same as a file system.
@@ -123,7 +123,7 @@ pub struct Kept {
     pub failed: Option<Failures>,
 }
 
-/// What the workers of one job on a rank have in common.
+/// Data that the workers of one job on a rank share.
 #[derive(Clone)]
 pub struct WorkerContext {
     /// The job.
@@ -132,14 +132,13 @@ pub struct WorkerContext {
     pub engine: &'static EngineInfo,
     /// Its rows.
     pub lanes: Lanes,
-    /// Whether any job of its group has a rate: then every operation needs an
-    /// intended start.
+    /// A job of its group has a rate: then every operation needs an intended start.
     pub open_loop: bool,
     /// The intended starts of all its workers on this rank, where it has one rate for them.
     pub together: Option<Arc<Schedule>>,
-    /// What relative paths are below.
+    /// Directory that relative paths start from.
     pub base: PathBuf,
-    /// What headers of blocks say of the run.
+    /// Number of the run in headers of blocks.
     pub run: u64,
     /// Position of the job's first worker of this rank among all on the host.
     pub first_on_host: u32,
@@ -158,11 +157,11 @@ pub struct WorkerContext {
     /// Workers whose files could not be made ready, and why: who uses these does
     /// nothing but fail.
     pub unmade: Arc<BTreeMap<u64, Failure>>,
-    /// What its workers have to do with those of other jobs.
+    /// Connections of its workers to those of other jobs.
     pub others: Others,
 }
 
-/// What the random gaps of intended starts are for; those of rates of one direction are 11, 12
+/// Random stream of the gaps between intended starts; rates of one direction have streams 11, 12
 /// and 14.
 const STREAM_TOGETHER: u64 = 13;
 
@@ -180,7 +179,7 @@ pub fn together(job: &JobPlan, rank: Rank, ranks: u32) -> Option<Arc<Schedule>> 
 }
 
 impl WorkerContext {
-    /// Of a job on one of `ranks` ranks, that has nothing to do with anybody else.
+    /// A context on one of `ranks` ranks, without connections to other jobs.
     pub fn new(job: JobPlan, lanes: Lanes, base: PathBuf, (rank, ranks): (Rank, u32)) -> Self {
         WorkerContext {
             engine: engine_of(&job.engine),
@@ -222,12 +221,12 @@ impl WorkerContext {
         }
     }
 
-    /// What is kept in a file of what a worker of a job writes and verifies, if anything is.
+    /// The state that is kept in a file of what a worker of a job writes and verifies, if any is.
     fn progress(&self, part: Part, depth: usize) -> Result<Option<Box<Progress>>, Failure> {
         let (Some(verify), Some(report)) = (&self.job.verify, &self.report) else {
             return Ok(None);
         };
-        // What only verifies has nothing new to tell.
+        // A job that only verifies has no new state to save.
         let (saves, loads) = (verify.save_state && !verify.only, verify.load_state);
         if !(saves || loads) {
             return Ok(None);
@@ -279,7 +278,7 @@ impl WorkerContext {
         }
     }
 
-    /// What the buffers lie in, where that was asked for.
+    /// The memory of the buffers, if the job chooses it.
     fn memory(&self, depth: usize, block: usize) -> Result<Option<BlockMemory>, Failure> {
         let asked = &self.job.memory;
         if asked.is_ordinary() {
@@ -342,7 +341,7 @@ impl WorkerContext {
         let (Some(headers), Some(verify)) = (headers, verify) else {
             return Ok(None);
         };
-        // As long as the engine's own.
+        // Same length as the engine's own buffers.
         let pages = block.checked_next_multiple_of(AlignedBuffer::ALIGNMENT);
         let made = Checkers::new(verify, pages.unwrap_or(usize::MAX), headers);
         made.map(Some).map_err(|error| Failure {
@@ -365,7 +364,7 @@ pub fn engine_of(name: &str) -> &'static EngineInfo {
 /// From this block size on, filling a buffer takes longer than a system call.
 const LARGE: usize = 64 << 10;
 
-/// What a worker has to take care of.
+/// The tasks of a worker around its operations.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct How {
     /// Operations follow one another on one open file, and nothing but fio's statistics
@@ -380,23 +379,23 @@ pub(super) struct How {
     pub(super) remembers: bool,
     /// Files take turns.
     pub(super) turns: bool,
-    /// Whether the end of a pass has to be waited for.
+    /// The end of a pass is a point to wait at.
     pub(super) stops_at_pass: bool,
-    /// Whether anything follows the end of a pass.
+    /// Something follows the end of a pass.
     pub(super) heeds_passes: bool,
     /// Cached pages are dropped before each pass.
     pub(super) renews: bool,
-    /// Filling or checking takes so long that requests complete meanwhile.
+    /// Filling or checking takes long enough for requests to complete meanwhile.
     pub(super) careful: bool,
     /// Requests that are submitted together have one start.
     pub(super) at_once: bool,
-    /// So many are given to the engine together.
+    /// Number of requests that are given to the engine together.
     pub(super) batch: usize,
     /// Once all slots were taken, so few are before the next is.
     pub(super) low: usize,
     /// They go to the kernel at once, and not with the next wait.
     pub(super) flushes: bool,
-    /// When a request is with the kernel is noted on its own.
+    /// The time when a request reached the kernel is noted separately.
     pub(super) submission: bool,
     /// Fewer bytes than asked for are a failure.
     pub(super) whole: bool,
@@ -410,7 +409,7 @@ impl How {
     pub(super) fn new(context: &WorkerContext, depth: usize, block: usize, headed: bool) -> How {
         let job = &context.job;
         let (syncing, pace) = (job.syncing, &job.pace);
-        // What is opened on the way is closed on the way.
+        // A file that is opened on the way is closed on the way.
         let turns = job.names.is_some() || job.files.window() < job.files.count;
         let syncs = syncing.fsync > 0
             || syncing.fdatasync > 0
@@ -495,7 +494,7 @@ pub(super) fn prepare(context: &WorkerContext, clone: u32) -> Prepared {
     .map(|runner| Box::new(runner) as Box<dyn Runner>)
 }
 
-/// As [`prepare`].
+/// Like [`prepare`].
 pub(super) fn runner(context: WorkerContext, clone: u32) -> Result<BlockRunner, Failure> {
     let job = Arc::clone(&context.job);
     let part = context.part(clone);
@@ -675,8 +674,8 @@ pub fn unprepared(context: &WorkerContext, clone: u32, failure: &Failure) {
     report.put(outcome, JobLog::default());
 }
 
-/// Whether the writes of a pass cannot be told from the pattern alone: in a mix, rates
-/// decide what comes next.
+/// Returns true if the writes of a pass do not follow from the pattern alone: in a mix, rates
+/// decide which operation is next.
 fn makes_anew_otherwise(job: &JobPlan) -> bool {
     let (directions, pace) = (job.pattern.directions, &job.pace);
     let rates = [
@@ -691,7 +690,7 @@ fn makes_anew_otherwise(job: &JobPlan) -> bool {
         && job.verify.as_ref().is_some_and(|v| v.read_back)
 }
 
-/// Whether something follows each pass that needs its operations to be done.
+/// Returns true if something follows each pass that needs its operations to be done.
 fn stops_at_pass(job: &JobPlan) -> bool {
     let verifies = job
         .verify
@@ -703,7 +702,7 @@ fn stops_at_pass(job: &JobPlan) -> bool {
     verifies || lasts || job.files.unlink_each_loop || (syncs && !job.pace.time_based)
 }
 
-/// Where the part of the worker `owner` begins in each of its files, and how long it is.
+/// Start and length of the part of the worker `owner` in each of its files.
 fn parts(
     job: &JobPlan,
     owner: u64,

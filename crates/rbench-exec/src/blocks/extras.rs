@@ -1,6 +1,6 @@
-//! What is done around a worker's operations, as a type: with [`Full`] all that jobs ask for,
-//! with [`Bare`] nothing of it. The loops are compiled once for each, so that a plain job pays
-//! for nothing that it does not need.
+//! The tasks around a worker's operations, as a type: [`Full`] does all that jobs may ask for,
+//! [`Bare`] none. The loops are compiled once for each, so that a plain job pays for nothing that
+//! it does not need.
 
 use std::os::fd::RawFd;
 
@@ -12,16 +12,16 @@ use super::{BlockRunner, Planned, Source};
 use crate::meter::Meter;
 use crate::pace::Gate;
 
-/// Why issuing pauses.
+/// The reason why issuing pauses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Pause {
-    /// As many requests as may be are in flight.
+    /// The queue depth is reached.
     Full,
     /// The next one is not due yet.
     Early,
     /// Something has to come before the next one, with nothing in flight.
     Before(Interlude),
-    /// The log that is replayed was not read so far, and requests are in flight.
+    /// The log that is replayed was not read to this point, and requests are in flight.
     Unread,
     /// Its block overlaps with that of a request in flight.
     Overlap,
@@ -31,9 +31,9 @@ pub(super) enum Pause {
     Closed,
 }
 
-/// What is done around operations.
+/// The tasks around operations.
 pub(super) trait Extras: Copy {
-    /// Whether something is done that a job may ask for, as it does or not.
+    /// Returns true if a task is done that a job may ask for (`asked`).
     fn asks(asked: bool) -> bool;
 
     /// The intended start of an operation.

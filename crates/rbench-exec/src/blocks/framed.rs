@@ -9,7 +9,7 @@ use super::BlockRunner;
 use crate::meter::{Meter, Span};
 use crate::pace::Gate;
 
-/// When a worker did what, from the begin of the first operation to the end of the last.
+/// The spans of a worker's kinds of operations, from the start of the first to the end of the last.
 #[derive(Debug)]
 pub(super) struct Framed {
     opens: Measured,
@@ -43,7 +43,7 @@ impl BlockRunner {
         let begun = gate.clock.now();
         for file in 0..self.files.count() {
             let start = gate.clock.now();
-            // What is looked at besides is no part of it. Engines without files open none.
+            // Other checks during the open are not timed. Engines without files open none.
             let mut end = start;
             let note = || end = gate.clock.now();
             let opened = self.files.fd_noting(file, self.engine.as_mut(), note);

@@ -17,38 +17,38 @@ use rbench_sys::files::{self, Advice, OpenFlags};
 use rbench_sys::residency::{Resident, resident};
 use rbench_sys::{Engine, InUse};
 
-/// How a job opens its files.
+/// The way in which a job opens its files.
 #[derive(Debug, Clone)]
 pub struct Opening {
     /// The flags of open(2).
     pub flags: OpenFlags,
-    /// Whether cached pages are dropped first.
+    /// Cached pages are dropped first.
     pub invalidate: bool,
-    /// What the kernel is told, and the engine.
+    /// Advice for the kernel, and for the engine.
     pub advice: Option<Advice>,
     /// See `advice`.
     pub engine_advice: Option<Advice>,
     /// Bytes that a file of the run's own has at least before it is mapped for writing;
     /// 0: as it is.
     pub lengthen: u64,
-    /// Whether the engine is told of each file.
+    /// The engine needs to know each file.
     pub attach: bool,
-    /// Whether there is anything to open: the null engine has no files.
+    /// There is something to open: the null engine has no files.
     pub real: bool,
-    /// Nothing is opened: a file's number stands for it with an engine of names.
+    /// Nothing is opened: an engine of names takes the file's number as its descriptor.
     pub by_number: bool,
-    /// What must not be written to.
+    /// Devices that must not be written to.
     pub in_use: Option<InUse>,
-    /// Whether a job says how large its files are: only then they are made.
+    /// The job gives the size of its files: only then they are created.
     pub sized: bool,
-    /// What the kernel is told of how long written data lives.
+    /// The lifetime hint for written data.
     pub write_hint: Option<u64>,
     /// The run's own directory, which the paths of its own files are relative to.
     pub own: Option<Arc<OwnedFd>>,
 }
 
 impl Opening {
-    /// How a worker of `job` opens its files, which may take `turns` in being open.
+    /// The opening of files by a worker of `job`; `turns`: the files take turns in being open.
     /// `own`: they are the run's own, relative to this directory.
     pub fn of(
         job: &JobPlan,
@@ -84,7 +84,7 @@ impl Opening {
                 own: own.is_some(),
             },
             sized: makes,
-            // What was just read on purpose is not dropped again.
+            // Pages that were just read on purpose are not dropped again.
             invalidate: job.files.invalidate && !job.files.pre_read,
             advice: told.then_some(advice),
             engine_advice: (job.files.advice != Advised::Nobody).then_some(advice),
@@ -108,14 +108,14 @@ impl Opening {
 /// One file.
 struct Handle {
     path: PathBuf,
-    /// What stands for its name in headers.
+    /// Key of its name in headers.
     key: u64,
     fd: Option<OwnedFd>,
     /// Requests under way.
     under_way: u32,
-    /// Whether it is closed when none is.
+    /// It is closed when no request is in flight.
     leaving: bool,
-    /// Whether it was written since it was synced.
+    /// It was written since it was last synced.
     dirty: bool,
 }
 
@@ -139,7 +139,7 @@ pub struct Handles {
 }
 
 impl Handles {
-    /// Files by path, with what stands for the name of each in headers; none is open.
+    /// Files by path, with the key of each name in headers; none is open.
     pub fn new(opening: Opening, files: impl Iterator<Item = (PathBuf, u64)>) -> Handles {
         Handles {
             opening,
@@ -161,7 +161,8 @@ impl Handles {
         self.fd_noting(file, engine, || ())
     }
 
-    /// The same; `opened` is called right after the call that opens it, should there be one.
+    /// Like [`Handles::fd`]; `opened` is called right after the call that opens the file, if there
+    /// is one.
     pub fn fd_noting(
         &mut self,
         file: u64,
@@ -190,7 +191,7 @@ impl Handles {
         }
     }
 
-    /// Whether a file is open.
+    /// Returns true if a file is open.
     pub fn is_open(&self, file: u64) -> bool {
         self.all[file as usize].fd.is_some()
     }
@@ -205,8 +206,7 @@ impl Handles {
 
     /// Length of a file in bytes; 0 with an engine that has no files.
     ///
-    /// # Errors
-    /// When it cannot be opened or looked at.
+    /// # Errors When it cannot be opened, or its length cannot be read.
     pub fn length(&mut self, file: u64, engine: &mut dyn Engine) -> Result<u64, Failure> {
         if !self.opening.real {
             return Ok(0);
@@ -227,12 +227,12 @@ impl Handles {
         self.all[file as usize].path.to_string_lossy()
     }
 
-    /// What stands for its path, directory and all.
+    /// Key of its whole path.
     pub fn place_key(&self, file: u64) -> u64 {
         file_key(&self.all[file as usize].path.to_string_lossy())
     }
 
-    /// What stands for its name in headers.
+    /// Key of its name in headers.
     pub fn key(&self, file: u64) -> u64 {
         self.all[file as usize].key
     }
@@ -260,8 +260,8 @@ impl Handles {
         handle.leaving && handle.under_way == 0
     }
 
-    /// The last request to the file is not made after all; whether the file is
-    /// to be closed, as with [`Handles::end`].
+    /// The last request to the file is cancelled; returns true if the file is to be closed, like
+    /// [`Handles::end`].
     pub fn end_without(&mut self, file: u64) -> bool {
         let handle = &mut self.all[file as usize];
         handle.leaving = handle.fd.is_some();
@@ -275,7 +275,7 @@ impl Handles {
         dirty.map(|(file, _)| file).collect()
     }
 
-    /// Whether a file was written since it was last synced.
+    /// Returns true if a file was written since it was last synced.
     pub fn is_dirty(&self, file: u64) -> bool {
         self.all[file as usize].dirty
     }
@@ -374,7 +374,7 @@ impl Handles {
         files::close(fd).map_err(|errno| Failure::new(OpKind::Close, self.path(file), errno))
     }
 
-    /// What of the files that are open the page cache holds.
+    /// Pages of the open files in the page cache.
     pub fn resident(&self) -> Pages {
         let open = self.all.iter().filter_map(|handle| handle.fd.as_ref());
         let mut all = Pages::default();
@@ -423,7 +423,7 @@ fn open(
     if let Some(in_use) = &how.in_use {
         refuse_in_use(in_use, &fd, &handle.path)?;
     }
-    // Both are wishes: what is no regular file may refuse them.
+    // Both are only hints: a file that is not a regular file may refuse them.
     if how.invalidate {
         let _ = files::advise(&fd, Advice::DontNeed);
     }

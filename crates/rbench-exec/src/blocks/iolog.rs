@@ -30,19 +30,20 @@ const PIECES: usize = 4;
 /// buffer that must be there before.
 pub const UNSEEN_MAX: u32 = 1 << 20;
 
-/// How long a worker waits for a log that somebody still writes before it looks for a stop.
+/// Time between a worker's checks of the stop flag while it waits for a log that is still being
+/// written.
 const NAP: Duration = Duration::from_millis(20);
 
 /// Logs of I/O of the workers of a job on this rank, by their position.
 #[derive(Debug, Clone, Default)]
 pub struct Iologs {
-    /// What they replay.
+    /// The logs that they replay.
     pub replayed: Vec<Arc<Iolog>>,
-    /// Where they write what they do.
+    /// The files to which they log their operations.
     pub written: Vec<PathBuf>,
 }
 
-/// How often a log asks for what.
+/// Number of operations in a log, by kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counts {
     /// Reads.
@@ -135,7 +136,7 @@ impl Iolog {
     }
 }
 
-/// What divides both.
+/// Greatest common divisor.
 pub fn gcd(a: u32, b: u32) -> u32 {
     match b {
         0 => a,
@@ -151,8 +152,8 @@ fn unreadable(path: &Path, error: &io::Error) -> String {
     format!("{} cannot be read: {error}", log_name(path))
 }
 
-/// Reads a log and hands its entries, with the files named so far, to `each` until that says
-/// no; the files that it names.
+/// Reads a log and hands its entries, with the files named until then, to `each` until that returns
+/// false; returns the files that it names.
 fn follow(
     path: &Path,
     replay: &Replay,
@@ -200,7 +201,7 @@ struct Piece {
 fn read_ahead(log: &Iolog, to: &SyncSender<Result<Piece, String>>) {
     let mut piece = Piece::default();
     let mut known = log.names.len();
-    // Those of a pipe come as they are written.
+    // Entries of a pipe come as they are written.
     let wait = if log.counts.is_some() { PIECE } else { 1 };
     let mut too_large = None;
     let followed = follow(&log.path, &log.replay, &mut |names, entry| {
@@ -224,11 +225,11 @@ fn read_ahead(log: &Iolog, to: &SyncSender<Result<Piece, String>>) {
             log.largest
         )),
     };
-    // Whoever is gone does not ask.
+    // A receiver that is gone does not need it.
     let _ = to.send(ended);
 }
 
-/// What comes next in the log that is replayed.
+/// The next entry of the log that is replayed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Ahead {
     /// Something else than an operation.
@@ -239,12 +240,12 @@ pub(super) enum Ahead {
     Unread,
 }
 
-/// Where a worker is in the log that it replays.
+/// Position of a worker in the log that it replays.
 #[derive(Debug)]
 pub(super) struct Replayed {
     log: Arc<Iolog>,
     position: usize,
-    /// What was read ahead, where that is not all, and what reads on.
+    /// The entries read ahead, where that is not the whole log, and the reader of the rest.
     ahead: VecDeque<Entry>,
     reader: Option<Receiver<Result<Piece, String>>>,
     /// Operations that may still come (`number_ios`).
@@ -277,7 +278,7 @@ impl Replayed {
         })
     }
 
-    /// What comes next, if it was read.
+    /// The next entry, if it was read.
     #[inline]
     fn peek(&self) -> Option<Entry> {
         match &self.log.entries {
@@ -297,13 +298,13 @@ impl Replayed {
         }
     }
 
-    /// Whether there is something to be looked at only when more was read.
+    /// Returns true if the next entry is known only when more was read.
     #[inline]
     fn is_unread(&self) -> bool {
         self.ahead.is_empty() && self.reader.is_some() && self.left > 0
     }
 
-    /// Whether the log has no further operation.
+    /// Returns true if the log has no further operation.
     fn is_over(&self) -> bool {
         self.peek().is_none() && !self.is_unread()
     }
@@ -365,9 +366,9 @@ impl Replayed {
 }
 
 impl BlockRunner {
-    /// What comes next in the log that is replayed. Files that are new in it are known then.
-    /// `idle`: nothing is in flight that would wait to be noted, so that the log may be waited
-    /// for; it is unread then only if the gate is closed.
+    /// The next entry of the log that is replayed. Also adds files that are new in it. `idle`:
+    /// nothing is in flight that would wait to be noted, so that the log may be waited for; it is
+    /// unread then only if the gate is closed.
     #[inline]
     pub(super) fn ahead(&mut self, idle: bool, gate: &Gate, meter: &mut Meter) -> Ahead {
         let Some(replayed) = &self.pattern.replayed else {
@@ -426,7 +427,7 @@ impl BlockRunner {
         let Some(entry) = self.pattern.replayed.as_deref().and_then(Replayed::peek) else {
             return;
         };
-        // That the gate is closed is seen when the next thing is to start.
+        // A closed gate is noticed when the next operation is to start.
         if let Some(at) = entry.at()
             && !gate.wait(self.intended(at))
         {
@@ -450,7 +451,7 @@ impl BlockRunner {
         }
     }
 
-    /// Whether it writes nothing and checks what an earlier run wrote.
+    /// Returns true if it writes nothing and checks what an earlier run wrote.
     pub(super) fn only_checks(&self) -> bool {
         let verify = self.context.job.verify.as_ref();
         verify.is_some_and(|verify| verify.only)
@@ -503,7 +504,7 @@ fn kind_of(action: Action) -> Kind {
     }
 }
 
-/// Where a file of a log lies, by its name there.
+/// Path of a file of a log, by its name there.
 pub fn placed(directory: &Path, name: &str) -> PathBuf {
     match directory.as_os_str().is_empty() {
         true => PathBuf::from(name),

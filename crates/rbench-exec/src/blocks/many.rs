@@ -23,7 +23,7 @@ pub(super) struct Slot {
     depth: usize,
 }
 
-/// So many places, all free.
+/// `depth` slots, all free.
 pub(super) fn slots(depth: usize) -> Vec<Slot> {
     let idle = Slot {
         what: Planned {
@@ -54,7 +54,7 @@ enum Until {
     Later,
 }
 
-/// How long completions are waited for before the log that is replayed is looked at again.
+/// Time for which completions are waited for before the log that is replayed is read again.
 const A_WHILE: Nanos = Nanos(100_000);
 
 impl BlockRunner {
@@ -81,7 +81,7 @@ impl BlockRunner {
                         self.reap::<E>(gate, meter, Until::Next);
                     }
                 }
-                // What is in flight goes on, as with fio, unless it sleeps then.
+                // Like fio: requests in flight go on, unless the flow sleeps.
                 Pause::Before(Interlude::Flow) if self.flows_on() => {
                     self.reap::<E>(gate, meter, Until::Next);
                 }
@@ -366,8 +366,8 @@ impl BlockRunner {
         }
     }
 
-    /// Starts the request of `slot` while nobody else who locks its file uses it. As with
-    /// fio, that is over when the engine has it: with one that is asynchronous, when it is
+    /// Starts the request of `slot` while no other user of its file's lock runs. Like in fio, the
+    /// lock is released when the engine has the request: with an asynchronous engine, when it is
     /// handed over.
     #[cold]
     fn start_locked(&mut self, slot: usize, gate: &Gate) {
@@ -379,7 +379,7 @@ impl BlockRunner {
         self.poll(gate);
     }
 
-    /// Whether something is in flight, and a flow that is ahead does not sleep.
+    /// Returns true if something is in flight, and a flow that is ahead does not sleep.
     fn flows_on(&self) -> bool {
         let sleeps = self.context.job.others.flow.is_some_and(|f| f.sleep.0 > 0);
         !sleeps && !self.requests.queue.is_idle()

@@ -1,10 +1,10 @@
-//! What a worker moves over time, for the log of what all move together: taken down when
+//! Bytes that a worker moves over time, for the log of all workers together: recorded when
 //! bandwidth is sampled, not with each operation.
 
 use rbench_core::Nanos;
 use rbench_core::moved::Moved;
 
-/// What was moved so far.
+/// Bytes moved until now.
 #[derive(Debug)]
 pub(super) struct Moving {
     all: Moved,
@@ -30,7 +30,7 @@ impl Moving {
         (self.start, self.noted_at) = (start, start);
     }
 
-    /// Takes down that until `now` so many bytes have been read and written in all.
+    /// Records that until `now` this many bytes have been read and written in total.
     pub(super) fn note(&mut self, now: Nanos, bytes: [u64; 2]) {
         let moved = [0, 1].map(|way| bytes[way].saturating_sub(self.noted[way]));
         let since = |at: Nanos| at.since(self.start);

@@ -1,4 +1,4 @@
-//! The loop of blocks with nothing behind it: what the tool itself costs.
+//! The loop of blocks over an engine that does nothing: the cost of the tool itself.
 
 use std::path::PathBuf;
 
@@ -26,8 +26,8 @@ pub(crate) fn bare_loop(job: &JobPlan, operations: u64) -> Option<Box<dyn Runner
     made.ok().map(|runner| Box::new(runner) as Box<dyn Runner>)
 }
 
-/// Sequential reads of a job like `job` with the null engine: so many of that
-/// length, so many at a time.
+/// Sequential reads of a job like `job` with the null engine: this many of that length, with this
+/// queue depth.
 ///
 /// # Errors
 /// When there is not the memory.
@@ -52,7 +52,7 @@ pub(crate) fn over_nothing(
         ..WorkerContext::new(job, lanes, PathBuf::new(), (Rank(0), 1))
     };
     let asked = alone(job.clone());
-    // What has more to do around its operations is not measured without it.
+    // A job with more tasks around its operations is not measured without them.
     let bare = How::new(
         &asked,
         depth as usize,

@@ -1,4 +1,4 @@
-//! What becomes of an operation that has ended: rows, statistics, journal, failures.
+//! Recording of an operation that has ended: rows, statistics, journal, failures.
 
 use nix::errno::Errno;
 use rbench_core::job::JobOutcome;
@@ -18,7 +18,7 @@ impl BlockRunner {
     /// Notes a failure and decides whether the worker goes on.
     #[cold]
     pub(super) fn trouble(&mut self, failure: Failure, span: Option<Span>, meter: &mut Meter) {
-        // What ended before it and is still being checked comes first.
+        // Operations that ended before it and are still being checked come first.
         self.note_checked(meter, true);
         if self.is_full(&failure) {
             meter.went_on();
@@ -31,7 +31,7 @@ impl BlockRunner {
         let lanes = self.context.lanes;
         let writes = match failure.op {
             OpKind::Write | OpKind::Trim | OpKind::Fsync | OpKind::Sync => true,
-            // What is lost there was written.
+            // Data that a close loses was written.
             OpKind::Close => lanes.write.is_some(),
             op if self.context.job.names.map(|names| names.op) == Some(op) => lanes.write.is_some(),
             _ => false,
@@ -62,7 +62,7 @@ impl BlockRunner {
         match (lane.or(lanes.write).or(lanes.read).or(lanes.trim), span) {
             (Some(lane), Some(span)) => meter.failed(lane, span, failure),
             (Some(lane), None) => meter.failed_untimed(lane, failure),
-            // A job without operations has no row: its own error tells of it.
+            // A job without operations has no row: its own error reports the failure.
             (None, _) => {}
         }
         if tolerated {
@@ -79,19 +79,19 @@ impl BlockRunner {
         self.accounts.over |= !wrong || verify.is_some_and(|v| v.fatal);
     }
 
-    /// Whether a job that fills a file system has done so.
+    /// Returns true if a job that fills a file system has done so.
     fn is_full(&self, failure: &Failure) -> bool {
         let full = [Errno::ENOSPC, Errno::EDQUOT].map(FailureKind::from);
         self.context.job.files.fill && full.contains(&failure.kind)
     }
 
-    /// What this thread and those of its engine have used.
+    /// Usage of this thread and of those of its engine.
     #[cold]
     pub(super) fn used(&self) -> Usage {
         thread_usage().with(self.engine.usage())
     }
 
-    /// Tells what was done so far.
+    /// Reports the intermediate result.
     #[cold]
     fn publish(&mut self, now: Nanos, meter: &Meter) {
         let counts = self.engine.counts();
@@ -102,7 +102,7 @@ impl BlockRunner {
         }
     }
 
-    /// What the meter has of reads and writes.
+    /// The meter's rows of reads, writes and trims.
     pub(super) fn rows<'m>(&self, meter: &'m Meter) -> stats::Rows<'m> {
         let Lanes {
             read, write, trim, ..
@@ -191,7 +191,7 @@ impl BlockRunner {
             },
         };
         let direction = what.kind.direction();
-        // What fio calls the data of a name is none.
+        // fio's data of a name is not data.
         let bytes = match E::asks(self.how.names) {
             true => 0,
             false => moved as u64,
@@ -207,7 +207,7 @@ impl BlockRunner {
                 stats.done_in_ramp(done, times);
                 let late = stats.is_too_late(end.since(start));
                 meter.went_on();
-                // What is only checked ends no ramp: its loop would take that for the end of the work.
+                // Checked operations end no ramp: its loop would take that for the end of the work.
                 if self.accounts.ramp.goes_on() && matches!(self.pattern.source, Source::Work) {
                     self.climb(bytes);
                 }
@@ -236,11 +236,11 @@ impl BlockRunner {
         self.context.lanes.of(direction).unwrap_or(0)
     }
 
-    /// What the statistics ask for now and then.
+    /// Occasional tasks that the statistics ask for.
     #[cold]
     fn attend(&mut self, now: Nanos, meter: &Meter) {
         if self.how.ramps {
-            // What the thread used up to here is no part of the job.
+            // Usage of the thread up to here does not belong to the job.
             self.how.ramps = false;
             self.accounts.ended.usage_before = self.used();
         }
@@ -276,7 +276,7 @@ impl BlockRunner {
             Err(errno) => Err((errno.into(), refusal(&what, errno))),
         };
         if what.kind == Kind::Write {
-            // When the engine itself fails, nobody knows how a write ended.
+            // When the engine itself fails, the result of a write is unknown.
             if let Some(log) = &self.checks.log
                 && (judged.is_ok() || self.requests.queue.failed().is_none())
             {
@@ -318,8 +318,8 @@ impl BlockRunner {
         }
     }
 
-    /// What is wrong with a request that ended without error, if anything is; `None`
-    /// when another thread finds out.
+    /// Returns the error of a request that the engine completed without error, if its result is
+    /// wrong; `None` when another thread checks it.
     fn judge(
         &mut self,
         slot: usize,
@@ -378,7 +378,7 @@ impl BlockRunner {
     }
 }
 
-/// Where an operation was refused, and why as far as more than errno is known.
+/// The offset at which an operation was refused, and the reason as far as it is known beyond errno.
 #[cold]
 fn refusal(what: &Planned, errno: Errno) -> String {
     let offset = what.offset;

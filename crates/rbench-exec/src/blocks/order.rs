@@ -11,17 +11,17 @@ use rbench_plan::jobs::FileLock;
 use super::{BlockRunner, Kind, Planned};
 use crate::pace::{Gate, StopFlag};
 
-/// How long a worker waits for those of others before it looks whether it is to stop.
+/// Time between a worker's checks of the stop flag while it waits for blocks of others.
 const SLEEP: std::time::Duration = std::time::Duration::from_micros(50);
-/// The same, where somebody wakes it.
+/// Like `SLEEP`, for a wait that is woken.
 const LOOKS: std::time::Duration = std::time::Duration::from_millis(10);
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // What is in there is whole between any two calls.
+    // The content is consistent between any two calls.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A block of a file: what stands for its name, where it begins, and where it ends.
+/// A block of a file: key of the file's name, start and end.
 type Range = (u64, u64, u64);
 
 /// Blocks that requests are under way for, of one worker or of several.
@@ -62,7 +62,8 @@ struct Holders {
 }
 
 impl Lock {
-    /// Waits until it is free, unless the run is stopped: whoever has it may never give it back. Whether it was taken.
+    /// Waits until it is free, unless the run is stopped: its holder may never release it. Returns true if
+    /// it was taken.
     fn take(&self, alone: bool, stop: &StopFlag) -> bool {
         let mut holders = lock(&self.holders);
         while holders.alone || alone && holders.shared > 0 {
@@ -95,22 +96,22 @@ impl Lock {
 pub struct Locks(Mutex<BTreeMap<PathBuf, Arc<Lock>>>);
 
 impl Locks {
-    /// That of one file.
+    /// The lock of one file.
     pub(super) fn of(&self, path: &Path) -> Arc<Lock> {
         Arc::clone(lock(&self.0).entry(path.to_owned()).or_default())
     }
 }
 
-/// What a worker keeps to so that requests do not run beside others.
+/// Order of a worker's requests, so that they do not run beside others.
 #[derive(Debug)]
 pub(super) struct Order {
     blocks: Option<Arc<InFlight>>,
     /// A lock for each file, and who shares it.
     locks: Vec<Arc<Lock>>,
     mode: FileLock,
-    /// What is locked: the file, and whether nobody shares it.
+    /// The locked file, and whether the lock is exclusive.
     held: Option<(u64, bool)>,
-    /// Whether the one operation has its block.
+    /// The one operation has its block.
     took: bool,
 }
 
@@ -122,7 +123,7 @@ impl Order {
         }
     }
 
-    /// Of a worker; `None` where its requests may run beside any.
+    /// The order of a worker; `None` where its requests may run beside any.
     pub(super) fn of(
         blocks: Option<Arc<InFlight>>,
         mode: FileLock,
@@ -139,7 +140,7 @@ impl Order {
         })
     }
 
-    /// Whether each request goes to the kernel by itself.
+    /// Returns true if each request goes to the kernel by itself.
     pub(super) fn locks(&self) -> bool {
         self.mode != FileLock::None
     }

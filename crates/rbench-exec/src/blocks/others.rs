@@ -1,5 +1,5 @@
-//! What a worker does for the sake of others: it ends them, or waits for its turn among
-//! them; and the ramp that ends when enough was moved.
+//! A worker's effects on others: it ends them, or waits for its turn among them; and the ramp that
+//! ends when enough was moved.
 
 use std::sync::Arc;
 
@@ -9,12 +9,11 @@ use super::BlockRunner;
 use super::order::{InFlight, Locks};
 use crate::pace::{Exits, Flow, FlowShare, Gate, RampBytes, StopFlag};
 
-/// How long a worker looks again and again whether it is its turn, before it sleeps
-/// between two looks.
+/// Time for which a worker polls for its turn without sleeping between two checks.
 const LOOKS: Nanos = Nanos(20_000);
 const SLEEP: Nanos = Nanos(50_000);
 
-/// What the workers of a job on a rank have in common with those of others.
+/// Objects that the workers of a job on a rank share with those of other jobs.
 #[derive(Debug, Clone, Default)]
 pub struct Others {
     /// Raised when another job ends this one, and when the run is stopped; `None`: only
@@ -22,30 +21,30 @@ pub struct Others {
     pub stop: Option<StopFlag>,
     /// Raised when the run is stopped.
     pub run_stop: StopFlag,
-    /// What its end ends.
+    /// The jobs that its end ends.
     pub exit: Option<Exit>,
     /// Its flow.
     pub flow: Option<Arc<Flow>>,
     /// With `ramp_size` of a whole group: its ramp.
     pub ramp: Option<Arc<RampBytes>>,
-    /// Blocks of which requests do not overlap with those of the other workers.
+    /// Blocks whose requests do not overlap with those of the other workers.
     pub blocks: Option<Arc<InFlight>>,
     /// The locks of all files.
     pub locks: Arc<Locks>,
 }
 
-/// What the end of a job's worker ends.
+/// The effect of the end of a job's worker.
 #[derive(Debug, Clone)]
 pub struct Exit {
-    /// Who is told.
+    /// The registry of jobs that are to end.
     pub exits: Arc<Exits>,
-    /// What ends.
+    /// The jobs that end.
     pub id: u64,
     /// Also where the worker has no error.
     pub always: bool,
 }
 
-/// How far a ramp of bytes is.
+/// Progress of a ramp of bytes.
 #[derive(Debug, Default)]
 pub(super) enum Ramp {
     /// There is none, or it is over.
@@ -58,7 +57,7 @@ pub(super) enum Ramp {
 }
 
 impl Ramp {
-    /// Of a worker with these others, which may have it together.
+    /// The ramp of a worker with these others, which may share it.
     pub(super) fn of(bytes: u64, others: &Others) -> Ramp {
         match (bytes, &others.ramp) {
             (0, _) => Ramp::None,
@@ -67,7 +66,7 @@ impl Ramp {
         }
     }
 
-    /// Whether it is not over.
+    /// Returns true if it is not over.
     pub(super) fn goes_on(&self) -> bool {
         !matches!(self, Ramp::None)
     }

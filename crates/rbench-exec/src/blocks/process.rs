@@ -1,4 +1,4 @@
-//! What a worker's thread becomes before it works, and the commands around it.
+//! Settings of a worker's thread before it works, and the commands around it.
 
 use std::path::Path;
 
@@ -76,8 +76,8 @@ pub fn check(job: &JobPlan) -> Result<(), String> {
     thread::are_there(&job.process.cpus).map_err(|why| failed("cpus_allowed", why))
 }
 
-/// Runs what follows the job's worker. As with fio, how it ends is nobody's business.
-/// It is run after a stop, too; one that comes meanwhile (`stopped`) ends it.
+/// Runs the command that follows the job's worker. Like in fio, its exit status is ignored. It is
+/// run after a stop, too; one that comes meanwhile (`stopped`) ends it.
 pub(super) fn leave(job: &JobPlan, base: &Path, stopped: &dyn Fn() -> bool) {
     if let Some(after) = &job.process.after {
         let before = stopped();
@@ -85,7 +85,7 @@ pub(super) fn leave(job: &JobPlan, base: &Path, stopped: &dyn Fn() -> bool) {
     }
 }
 
-/// Runs a command; what it prints is added to `JOB.WHEN.txt`, as with fio.
+/// Runs a command; its output is added to `JOB.WHEN.txt`, like in fio.
 fn run(
     job: &JobPlan,
     command: &str,

@@ -1,6 +1,6 @@
-//! What fio keeps of a verified job in files: which writes completed (`verify_state_save`,
-//! `verify_state_load`), and blocks that are wrong beside what they should be
-//! (`verify_dump`). They lie in the working directory.
+//! fio's files of a verified job: the state with the writes that completed (`verify_state_save`,
+//! `verify_state_load`), and wrong blocks with their expected content (`verify_dump`). They lie in
+//! the working directory.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fs::{self, File, OpenOptions};
@@ -23,14 +23,14 @@ const FILES: usize = 12;
 const NUMBER: usize = 16;
 const INDEX: usize = 24;
 const NAME: usize = 88;
-/// Bytes of a name with the zero behind it.
+/// Bytes of a name with the zero at its end.
 const NAME_ROOM: usize = FIXED - NAME;
-/// Behind a name that is no longer: one more than the writes that a sync has covered. fio
-/// has zeros there, and reads the name up to the first one.
+/// Follows a name that does not reach it: one more than the writes that a sync has covered. fio has
+/// zeros there, and reads the name up to the first one.
 const SYNCED: usize = FIXED - 8;
 
-/// What a state says: how many writes were begun, and the last ones of each file that
-/// completed, newest first.
+/// Content of a state: the number of started writes, and the last ones of each file that completed,
+/// newest first.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct State {
     pub(super) depth: u32,
@@ -99,8 +99,8 @@ impl State {
         })
     }
 
-    /// Whether the block that is to be verified after `verified` others may not be there:
-    /// it lies among the last ones, and is not known to be complete.
+    /// Returns true if the block that is to be verified after `verified` others may be missing: it
+    /// lies among the last ones, and is not known to be complete.
     fn ends_at(&self, verified: u64, file: u64, offset: u64) -> bool {
         let depth = u64::from(self.depth);
         let left = self.writes.wrapping_sub(verified);
@@ -111,7 +111,7 @@ impl State {
     }
 }
 
-/// What a worker keeps of its writes, and knows of those of an earlier run.
+/// A worker's record of its writes, and of those of an earlier run.
 #[derive(Debug)]
 pub(super) struct Progress {
     path: PathBuf,
@@ -120,9 +120,9 @@ pub(super) struct Progress {
     now: State,
     /// The last writes of each file that completed, newest first.
     last: BTreeMap<u64, VecDeque<u64>>,
-    /// Blocks verified so far.
+    /// Blocks verified until now.
     verified: u64,
-    /// What a loaded state says is synced is verified, else what completed.
+    /// Blocks that a loaded state lists as synced are verified, else those that completed.
     synced_only: bool,
     /// A sync has failed: what it was for may be lost, whatever later ones say.
     sync_failed: bool,
@@ -143,11 +143,11 @@ impl Progress {
         (loads, synced_only): (bool, bool),
     ) -> Result<Progress, (PathBuf, io::Error)> {
         let (name, index) = (&now.name, now.index);
-        // As fio names it.
+        // Named like in fio.
         let name = name.replace('/', ".");
         let path = base.join(format!("local-{name}-{index}-verify.state"));
         if saves {
-            // Before the job has begun, and not when it is over.
+            // Before the job has started, and not when it is over.
             existing(&path).map_err(|error| (path.clone(), error))?;
         }
         let loaded = match loads {
@@ -179,7 +179,7 @@ impl Progress {
         last.push_front(offset);
     }
 
-    /// Notes that a sync has covered the first so many writes, or that one failed.
+    /// Notes that a sync has covered the first `writes` writes, or that one failed.
     pub(super) fn synced(&mut self, writes: Result<u64, ()>) {
         match writes {
             Ok(writes) if !self.sync_failed => self.now.synced = Some(writes),
@@ -188,8 +188,8 @@ impl Progress {
         }
     }
 
-    /// Whether verifying ends before this block, which an earlier run may not have
-    /// written; else it counts as verified.
+    /// Returns true if verifying ends before this block, which an earlier run may not have written;
+    /// else counts it as verified.
     pub(super) fn ends_at(&mut self, file: u64, offset: u64) -> bool {
         let loaded = self.loaded.as_ref();
         let ends = loaded.is_some_and(|state| match state.synced.filter(|_| self.synced_only) {
@@ -200,8 +200,8 @@ impl Progress {
         ends
     }
 
-    /// Writes the state, if it is to be kept, after so many writes. Where the user may
-    /// write nothing there is none, as with fio.
+    /// Writes the state, if it is to be kept, after this many writes. Like in fio, there is none
+    /// where the user has no permission to write.
     ///
     /// # Errors
     /// When it cannot be written; the path, too.
@@ -238,7 +238,7 @@ fn existing(path: &Path) -> io::Result<Option<File>> {
     #[expect(clippy::disallowed_methods, reason = "a state is not a target")]
     let mut file = match options.open(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        // There will be none, as with fio.
+        // Like in fio, there is no state then.
         Err(error) if is_forbidden(&error) => return Ok(None),
         opened => opened?,
     };
@@ -288,7 +288,7 @@ fn put(path: &Path, bytes: &[u8]) -> io::Result<()> {
 /// A wrong block, or interval of one, and what it should be.
 #[derive(Debug)]
 pub(super) struct Dump {
-    /// Where it begins, bytes.
+    /// Its start, bytes.
     pub(super) offset: u64,
     pub(super) received: Vec<u8>,
     pub(super) expected: Vec<u8>,

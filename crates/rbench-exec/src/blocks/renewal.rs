@@ -11,25 +11,25 @@ use rbench_sys::engine::EngineInfo;
 
 use super::BlockRunner;
 
-/// When pages are dropped again.
+/// The point at which pages are dropped again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum When {
     Never,
-    /// Those of each file when it is through.
+    /// The pages of each file at its end.
     File,
-    /// Those of all files when all are.
+    /// The pages of all files when all are at their end.
     Round,
 }
 
-/// What is to be dropped next.
+/// The pages to drop next.
 #[derive(Debug, Clone, Copy)]
 enum Due {
     File(u64),
     All,
 }
 
-/// What a step ends. By value: a step whose address is taken is kept in memory, and a null operation then
-/// takes 45 ns in place of 36.
+/// The file and the pass that a step ends. By value: a step whose address is taken is kept in memory, and
+/// a null operation then takes 45 ns in place of 36.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Through {
     /// This file.
@@ -48,13 +48,13 @@ pub(super) struct Renewal {
 }
 
 impl Renewal {
-    /// That of `job`, whose engine is `engine`.
+    /// The renewal of `job`, whose engine is `engine`.
     pub(super) fn of(job: &JobPlan, engine: &EngineInfo) -> Renewal {
         let files = &job.files;
         let drops = engine.uses_files
             && job.names.is_none()
             && files.invalidate
-            // What was just read on purpose is not dropped again.
+            // Pages that were just read on purpose are not dropped again.
             && !files.pre_read;
         let pattern = &job.pattern;
         let repeats = pattern.repeats || pattern.distribution != Distribution::Uniform;
@@ -71,12 +71,12 @@ impl Renewal {
         }
     }
 
-    /// Whether anything is dropped.
+    /// Returns true if anything is dropped.
     pub(super) fn is_some(&self) -> bool {
         self.when != When::Never
     }
 
-    /// Notes a step of a worker that has so many files.
+    /// Notes a step of a worker that has this many files.
     fn note(&mut self, step: Through, files: u64) {
         let Through { file, pass } = step;
         self.through += u64::from(file.is_some());

@@ -1,9 +1,9 @@
-//! What a job looks for while it runs: the depth that keeps a latency.
+//! The search of a job while it runs: for the depth that keeps a latency.
 
 use rbench_core::Nanos;
 use rbench_plan::jobs::LatencyTarget;
 
-/// How far the search of a depth has come.
+/// Progress of the search of a depth.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stage {
     /// It goes on; it never ends where not even one request holds.
@@ -11,7 +11,7 @@ pub enum Stage {
     /// The depth is found with this operation. It is kept for one window more,
     /// which shows what it gives.
     Found,
-    /// That window is over.
+    /// The window after `Found` is over.
     Over,
 }
 
@@ -52,7 +52,7 @@ impl DepthSearch {
         self.depth
     }
 
-    /// Whether the search is to go on when a depth is found (`latency_run`).
+    /// Returns true if the search is to go on when a depth is found (`latency_run`).
     pub fn goes_on(&self) -> bool {
         self.target.goes_on
     }
@@ -65,7 +65,7 @@ impl DepthSearch {
         };
     }
 
-    /// The largest depth that held so far.
+    /// The largest depth that has held until now.
     pub fn found(&self) -> u32 {
         self.holds
     }

@@ -24,8 +24,8 @@ struct Blocks<'r, E> {
     fd: RawFd,
 }
 
-/// How a request ended, if the engine knows, and where it is noted on its own when it was
-/// with the kernel.
+/// The result of a request, if the engine knows it, and the time when it reached the kernel, if
+/// that is noted separately.
 type Outcome = (Result<Result<usize, Errno>, Errno>, Option<Nanos>);
 
 impl BlockRunner {
@@ -102,7 +102,7 @@ impl<E: Extras> Program for Blocks<'_, E> {
 
     #[inline(always)]
     fn is_sure(&self, what: &Planned) -> bool {
-        // What the journal says is about to be written is written.
+        // Write-ahead: a write that the journal announces is carried out.
         E::asks(self.runner.checks.log.is_some()) && what.kind == Kind::Write
     }
 
@@ -153,7 +153,7 @@ impl<E: Extras> Program for Blocks<'_, E> {
             }
         }
         let result = match result {
-            // What was waited for apart stands among what is complete.
+            // A request with a separate wait is in the list of completions.
             Ok(result) if submitted.is_none() => result,
             Ok(_) => runner.requests.done.pop().map_or(Ok(0), |done| done.result),
             Err(errno) => runner.engine_failed(errno, end),

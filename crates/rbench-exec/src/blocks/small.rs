@@ -25,7 +25,7 @@ use crate::ops::{ItemOp, ItemRunner, Visit};
 use crate::verify::Stamps;
 use crate::worker::{Prepared, Runner};
 
-/// What the order of a worker's files derives from, and its data, beside seed and number.
+/// Streams of the order of a worker's files and of its data, beside seed and number.
 const ORDER: u64 = 4;
 const DATA: u64 = 1;
 
@@ -42,7 +42,7 @@ pub(super) fn prepare(context: &WorkerContext, clone: u32, small: SmallFiles) ->
     let (job, part) = (&context.job, context.part(clone));
     let directions = job.pattern.directions;
     let parts = |what| [job.pattern.seed, part.worker, what];
-    // Those that are there already.
+    // The files that exist already.
     let first = kept.map_or(0, |kept| kept.there);
     let count = small.files - first;
     let visit = Visit {
@@ -89,8 +89,8 @@ pub(super) fn prepare(context: &WorkerContext, clone: u32, small: SmallFiles) ->
     Ok(Box::new(runner.telling(covered)))
 }
 
-/// Reads of this many small files that are none: the loop of small files with
-/// nothing behind it; `None` where there is not the memory.
+/// Reads of this many small files that do not exist: the loop of small files over a file system
+/// that does nothing; `None` where there is not the memory.
 pub(crate) fn bare_loop_of_small(plan: &IoPlan, files: u64) -> Option<Box<dyn Runner>> {
     let mut io = plan.clone();
     let small = SmallFiles { files, ..io.small? };
@@ -104,7 +104,7 @@ pub(crate) fn bare_loop_of_small(plan: &IoPlan, files: u64) -> Option<Box<dyn Ru
 
 /// Moves one small file after another.
 struct SmallFile {
-    /// Whether it writes.
+    /// It writes.
     write: bool,
     /// Paths of the files.
     paths: Paths,
@@ -116,22 +116,21 @@ struct SmallFile {
     block: u64,
     /// O_DIRECT.
     direct: bool,
-    /// Whether the engine maps the files: they get their length first.
+    /// The engine maps the files: they get their length first.
     mapped: bool,
-    /// Whether each file is synced.
+    /// Each file is synced.
     syncs: bool,
     /// Data for writes that are not stamped.
     data: Data,
-    /// Whether each file is filled with new data; else, and without stamps, all
-    /// hold the same.
+    /// Each file is filled with new data; else, and without stamps, all hold the same.
     refill: bool,
     /// Stamps, with `--verify`.
     stamps: Option<Stamps>,
-    /// Where writes and syncs are taken down, with `--ack-journal`.
+    /// The journal of writes and syncs, with `--ack-journal`.
     log: Option<Log>,
-    /// Files prepared for writing so far.
+    /// Files prepared for writing until now.
     written: u64,
-    /// Whether what was to be written could be recorded.
+    /// The intended writes could be recorded.
     announced: bool,
     /// Number of the worker that owns the files, for stamps.
     owner: u64,
@@ -175,7 +174,7 @@ impl SmallFile {
         (self.owner << 32) | self.index
     }
 
-    /// What the prepared file is written as.
+    /// The generation of the prepared file.
     fn generation(&self) -> u64 {
         let stamps = self.stamps.as_ref();
         stamps.map_or(0, |stamps| stamps.generation(self.written))

@@ -1,5 +1,5 @@
-//! What fio reports of a job and its rows do not have: with them it makes a
-//! [`JobOutcome`]. It comes from the same clock readings.
+//! Values that fio reports of a job and its rows do not have: with them it makes a [`JobOutcome`].
+//! They come from the same clock readings.
 
 mod logged;
 mod rates;
@@ -17,8 +17,8 @@ use super::search::{DepthSearch, Stage};
 use super::stretch::{Kind, Stretches};
 use crate::meter::Span;
 
-/// Per-operation logs have room for so many entries from the start; more make
-/// it grow, outside the timer.
+/// Entries for which per-operation logs have room from the start; more make them grow, outside the
+/// timer.
 const LOG_ROOM: u64 = 1 << 20;
 
 /// The times of one operation.
@@ -43,9 +43,9 @@ pub type Rows<'m> = [Option<&'m OpStats>; 3];
 /// One operation that ended without error.
 #[derive(Debug, Clone, Copy)]
 pub struct Done {
-    /// What it did.
+    /// Its direction.
     pub direction: Direction,
-    /// Where.
+    /// Its offset.
     pub offset: u64,
     /// Bytes asked for.
     pub length: u64,
@@ -62,7 +62,7 @@ struct Side {
     /// The last end in this stretch.
     last_end: Nanos,
     slat: Option<Latency>,
-    /// Where there is no submission latency, it is the whole.
+    /// Without a submission latency, it is the whole latency.
     clat: Option<Latency>,
     /// `None`: that of the row, which begins at the same time.
     lat: Option<Latency>,
@@ -91,7 +91,7 @@ struct Window {
     clat: u64,
     lat: u64,
     max: [Nanos; 3],
-    /// Operations and bytes since the last sample of rates in it, and the highest rates so far.
+    /// Operations and bytes since the last sample of rates in it, and the highest rates until now.
     part: [u64; 2],
     max_rates: [u64; 2],
 }
@@ -113,7 +113,7 @@ pub enum Verdict {
 #[derive(Debug, Default)]
 struct Logging {
     logs: Logs,
-    /// Whether operations are logged, alone or in averages.
+    /// Operations are logged, alone or in averages.
     samples: bool,
     /// From when on times in logs count: the end of the ramp, as in fio.
     logs_from: Nanos,
@@ -127,14 +127,14 @@ struct Logging {
 /// The statistics of one worker.
 #[derive(Debug)]
 pub struct JobStats {
-    /// When recording begins: behind the ramp, and again behind a search.
+    /// Start of recording: after the ramp, and again after a search.
     from: Nanos,
-    /// Behind the ramp.
+    /// The end of the ramp.
     measures_from: Nanos,
     stretches: Stretches,
     sides: Each<Side>,
     sync: Latency,
-    /// Whether there may be several requests in flight.
+    /// Several requests may be in flight.
     overlaps: bool,
     depths: [u64; 7],
     latency_max: Nanos,
@@ -145,10 +145,10 @@ pub struct JobStats {
     steadiness: Steadiness,
     logging: Logging,
     search: Option<DepthSearch>,
-    /// What was moved over time, where that is asked for.
+    /// Bytes moved over time, if the job asks for them.
     moving: Option<Moving>,
     verdict: Option<Verdict>,
-    /// What is done in the ramp: as in fio it is reported where the work ends with it.
+    /// Statistics of the ramp: like in fio they are reported where the work ends with it.
     in_ramp: Option<Box<JobStats>>,
 }
 
@@ -207,8 +207,8 @@ impl Side {
 }
 
 impl JobStats {
-    /// Those of a worker of `job` that has done nothing yet, with up to `depth`
-    /// requests in flight. `asynchronous`: whether submitting is timed on its own.
+    /// Statistics of a worker of `job` that has done nothing yet, with up to `depth` requests in
+    /// flight. `asynchronous`: submitting is timed separately.
     pub fn new(job: &JobPlan, asynchronous: bool, depth: usize, expected: Option<u64>) -> JobStats {
         let logs = job.logs().cloned().unwrap_or_default();
         let in_ramp = job.pace.ramps().then(|| {
@@ -230,7 +230,7 @@ impl JobStats {
         JobStats { in_ramp, ..stats }
     }
 
-    /// The same with these logs and `own` distributions: of latencies, and for the log of them.
+    /// Like `new`, with these logs and `own` distributions: of latencies, and for the log of them.
     fn with(
         job: &JobPlan,
         logs: Logs,
@@ -346,7 +346,7 @@ impl JobStats {
         self.next_look = self.sampling.due.min(self.least.next_check);
     }
 
-    /// When the next sample is due, or the end of a second that is looked at.
+    /// Time when the next sample is due, or the end of a second that is checked.
     fn next_due(&self) -> Nanos {
         let [bandwidth, iops] = self.sampling.next;
         let second = match self.steadiness.watch {
@@ -368,13 +368,12 @@ impl JobStats {
         self.stretches.end(now, did);
     }
 
-    /// Which directions have done anything: reads, writes, trims.
+    /// Returns true for each direction that has done anything: reads, writes, trims.
     fn did(&self) -> [bool; 3] {
         self.sides.all().map(|side| side.ios > 0)
     }
 
-    /// What belongs to the writes of this stretch, if there are any, was over at
-    /// `end`.
+    /// The operations that belong to the writes of this stretch, if there are any, ended at `end`.
     pub fn end_writes(&mut self, end: Nanos) {
         if let Some(in_ramp) = &mut self.in_ramp {
             in_ramp.end_writes(end);
@@ -397,18 +396,18 @@ impl JobStats {
         self.logging.logs_from
     }
 
-    /// When operations were measured: reads, writes, trims.
+    /// Measured spans of operations: reads, writes, trims.
     pub fn measured(&self) -> [Measured; 3] {
         self.stretches.measured()
     }
 
-    /// Whether an operation that starts at `start` is recorded.
+    /// Returns true if an operation that starts at `start` is recorded.
     #[inline]
     pub fn records(&self, start: Nanos) -> bool {
         start >= self.from
     }
 
-    /// Whether an operation that took so long ends the job.
+    /// Returns true if an operation that took this long ends the job.
     #[inline]
     pub fn is_too_late(&self, took: Nanos) -> bool {
         took > self.latency_max
@@ -533,12 +532,12 @@ impl JobStats {
         self.verdict.take()
     }
 
-    /// Whether a sample of the rates was taken since this was asked last.
+    /// Returns true if a sample of the rates was taken since the last call.
     pub fn sampled(&mut self) -> bool {
         std::mem::take(&mut self.sampling.sampled)
     }
 
-    /// What was written down so far, but for the logs; `now` is when that is.
+    /// The outcome until `now`, without the logs.
     pub fn so_far(&self, now: Nanos, rows: Rows<'_>) -> JobOutcome {
         let [read, write, trim] = self.stretches.runtimes(now, self.did());
         JobOutcome {
@@ -550,7 +549,7 @@ impl JobStats {
         }
     }
 
-    /// How many operations met how many others.
+    /// Number of operations by the number of others in flight.
     fn depths(&self) -> [u64; 7] {
         if self.overlaps {
             return self.depths;
@@ -560,7 +559,7 @@ impl JobStats {
         alone
     }
 
-    /// What does not belong to one direction.
+    /// The part of the outcome that does not belong to one direction.
     fn rest(&self, end: Nanos) -> JobOutcome {
         let steady = self.steadiness.watch.as_ref();
         JobOutcome {
@@ -579,7 +578,7 @@ impl JobStats {
         }
     }
 
-    /// What was written down; `end` is when the worker was done.
+    /// The final outcome and the logs; `end`: the time when the worker was done.
     pub fn finish(mut self, end: Nanos, rows: Rows<'_>) -> (JobOutcome, JobLog) {
         let nothing = self.did() == [false; 3];
         if let Some(in_ramp) = self.in_ramp.take().filter(|_| nothing)
@@ -618,8 +617,7 @@ fn after(at: Nanos, span: Nanos) -> Nanos {
     Nanos(at.0.saturating_add(span.0))
 }
 
-/// The first end of an interval of `width` that lies behind `now`, counted
-/// from `at`.
+/// The first end of an interval of `width` that is later than `now`, counted from `at`.
 fn next_multiple(at: Nanos, width: Nanos, now: Nanos) -> Nanos {
     let passed = now.since(at).0 / width.0.max(1) + 1;
     after(at, Nanos(passed.saturating_mul(width.0)))

@@ -11,14 +11,14 @@ use rbench_core::Nanos;
 use rbench_core::outcome::Measured;
 use rbench_plan::jobs::JobPlan;
 
-/// What is done in a stretch.
+/// The purpose of a stretch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// What the job is there for.
+    /// The job's own work.
     Work,
     /// Reading back the latest writes in the middle of the work.
     Backlog,
-    /// Reading back behind a pass.
+    /// Reading back after a pass.
     ReadBack,
 }
 
@@ -36,7 +36,7 @@ struct Stretch {
 /// One direction.
 #[derive(Debug, Clone, Copy)]
 struct Way {
-    /// Whether the job's own work has it.
+    /// The job's own work has this direction.
     works: bool,
     runtime: Nanos,
     measured: Option<Measured>,
@@ -70,7 +70,7 @@ impl Way {
     }
 }
 
-/// The stretches of one worker so far.
+/// The stretches of one worker until now.
 #[derive(Debug)]
 pub struct Stretches {
     reads: Way,
@@ -183,7 +183,7 @@ impl Stretches {
         [read, write, trim]
     }
 
-    /// When reads, writes and trims were measured, in the stretches that are over.
+    /// Measured spans of reads, writes and trims, in the stretches that are over.
     pub fn measured(&self) -> [Measured; 3] {
         [self.reads, self.writes, self.trims].map(|way| way.measured.unwrap_or(Measured::NOTHING))
     }
@@ -209,7 +209,7 @@ mod tests {
         [read, write]
     }
 
-    /// When reads and writes were measured.
+    /// Measured spans of reads and writes.
     fn both(all: &Stretches) -> [Measured; 2] {
         let [reads, writes, _] = all.measured();
         [reads, writes]

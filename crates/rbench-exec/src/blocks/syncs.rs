@@ -1,4 +1,4 @@
-//! What comes between a worker's operations and after them: syncs, closes, pauses.
+//! The steps between a worker's operations and after them: syncs, closes, pauses.
 
 use nix::errno::Errno;
 use rbench_core::clock::spin_cycles;
@@ -12,7 +12,7 @@ use crate::ack;
 use crate::meter::{Meter, Span};
 use crate::pace::Gate;
 
-/// What comes before the next operation, with nothing in flight.
+/// A step before the next operation, with nothing in flight.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Interlude {
     /// Written data is to be synced.
@@ -30,7 +30,7 @@ pub(super) enum Interlude {
 }
 
 impl BlockRunner {
-    /// What has to come before the next operation.
+    /// The step that has to come before the next operation.
     #[inline]
     pub(super) fn interlude(&mut self) -> Option<Interlude> {
         let due = match self.pattern.source {
@@ -44,7 +44,7 @@ impl BlockRunner {
         })
     }
 
-    /// What of its own work has to come before the next operation.
+    /// The step of its own work that has to come before the next operation.
     fn due(&self) -> Option<Interlude> {
         let job = &self.context.job;
         let reached = |count: u64, every: u64| every > 0 && count >= every;
@@ -68,8 +68,8 @@ impl BlockRunner {
         }
     }
 
-    /// What comes after the last operation of a pass, in the job's time as in fio: a pause, and
-    /// the sync of a last write behind which a file has a rest that is shorter than a block.
+    /// The step after the last operation of a pass, in the job's time like in fio: a pause, and the
+    /// sync of a last write that leaves a rest shorter than a block in its file.
     pub(super) fn after_last(&self) -> Option<Interlude> {
         if self.thinks_now() {
             return Some(Interlude::Think);
@@ -142,7 +142,7 @@ impl BlockRunner {
         self.accounts.give_up(Some(errno));
     }
 
-    /// What belongs to the time of the writes after the last of them.
+    /// Syncs that belong to the time of the writes, after the last of them.
     pub(super) fn end_writes(&mut self, gate: &Gate, meter: &mut Meter) {
         let syncing = self.context.job.syncing;
         let wanted = syncing.end_fsync || syncing.end_syncfs || syncing.fsync_on_close;
@@ -179,7 +179,7 @@ impl BlockRunner {
             let start = gate.clock.now();
             let synced = opened.and_then(|()| self.files.sync_file_system(file, &mut done));
             let span = Span::new(start, gate.clock.now());
-            // What failed is not tried again.
+            // A failed sync is not tried again.
             self.files.clean(file);
             self.note_covered(synced.is_ok());
             match (synced, self.context.lanes.flushing) {
@@ -267,7 +267,7 @@ impl BlockRunner {
         }
     }
 
-    /// Closing a file failed, and told of writes that were lost.
+    /// Closing a file failed, which reports that writes were lost.
     fn not_closed(&self, file: u64) {
         if let Some(log) = &self.checks.log {
             log.synced(false, self.files.key(file));
@@ -451,7 +451,7 @@ impl BlockRunner {
         if let Some(log) = &self.checks.log {
             log.synced(result.is_ok(), key);
         }
-        // What failed is not tried again: the next success would say nothing of it.
+        // A failed sync is not tried again: the next success would prove nothing about it.
         self.files.clean(file);
         self.note_covered(result.is_ok());
         if let Err(errno) = result {

@@ -11,7 +11,7 @@ use super::{BlockRunner, Planned};
 use crate::meter::Meter;
 use crate::pace::Gate;
 
-/// What the choice of blocks derives from, beside seed and worker.
+/// Stream of the choice of blocks, beside seed and worker.
 const CHOICE: u64 = 21;
 
 /// The blocks of a worker that are to be trimmed.
@@ -26,7 +26,7 @@ pub(super) struct Trims {
 }
 
 impl Trims {
-    /// Those of a worker, where its job has any.
+    /// The trims of a worker, where its job has any.
     pub(super) fn of(job: &JobPlan, worker: u64) -> Option<Box<Trims>> {
         let plan = job.verify.as_ref()?.trims?;
         Some(Box::new(Trims {
@@ -37,7 +37,7 @@ impl Trims {
         }))
     }
 
-    /// Whether it is time for a batch.
+    /// Returns true if it is time for a batch.
     #[inline]
     pub(super) fn is_due(&self) -> bool {
         self.writes >= self.plan.every && !self.chosen.is_empty()

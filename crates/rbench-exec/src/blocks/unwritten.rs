@@ -9,7 +9,7 @@ use rbench_core::Nanos;
 /// more.
 const STRETCHES_MAX: usize = 1 << 16;
 
-/// Where a stretch ends, and when the last write in it failed.
+/// End of a stretch, and the time when the last write in it failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Stretch {
     end: u64,
@@ -26,7 +26,7 @@ pub struct Unwritten {
 }
 
 impl Unwritten {
-    /// Whether all that was written is what was to be written.
+    /// Returns true if no write failed.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.stretches.is_empty() && self.whole.is_empty()
@@ -43,7 +43,7 @@ impl Unwritten {
             end: offset.saturating_add(length),
             failed,
         };
-        // Those that overlap it or lie next to it become one with it.
+        // Stretches that overlap it or lie next to it become one with it.
         while let Some((found, other)) = self.last_before(file, joined.end.saturating_add(1))
             && other.end >= start
         {
@@ -85,7 +85,7 @@ impl Unwritten {
         }
     }
 
-    /// Whether any of these bytes are not what was to be written.
+    /// Returns true if any of these bytes may differ from what was to be written.
     pub fn touches(&self, file: u64, offset: u64, length: u64) -> bool {
         let before = self.last_before(file, offset.saturating_add(length));
         self.whole.contains(&file) || before.is_some_and(|(_, stretch)| stretch.end > offset)

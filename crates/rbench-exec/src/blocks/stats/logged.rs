@@ -1,4 +1,4 @@
-//! What the logs of a job get of each operation, and of each window where they hold averages.
+//! Entries of a job's logs: of each operation, and of each window where the logs hold averages.
 
 use rbench_core::job::{LogHistogram, LogSample};
 use rbench_core::{Direction, Latency, Nanos};

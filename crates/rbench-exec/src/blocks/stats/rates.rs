@@ -1,4 +1,5 @@
-//! Rates of a job that are sampled, and those that it must have: what is looked at now and then.
+//! Rates of a job that are sampled, and the least rates that it must have; both are checked at
+//! intervals.
 
 use rbench_core::steady::{Rates, SteadyRule, SteadyWatch};
 use rbench_core::{Direction, Nanos};
@@ -9,13 +10,13 @@ use super::{JobStats, Verdict, after};
 /// Samples of the bandwidth, and of the operations per second.
 #[derive(Debug, Default)]
 pub(super) struct Sampling {
-    /// How often each is taken, when the next one, and when the last one was.
+    /// Interval of the samples of each, time of the next one, and of the last one.
     pub(super) every: [Nanos; 2],
     pub(super) next: [Nanos; 2],
     pub(super) at: [Nanos; 2],
-    /// When the next of all is due, with the ends of seconds that are looked at.
+    /// The earliest of all next samples and of the ends of seconds that are checked.
     pub(super) due: Nanos,
-    /// Whether one was taken.
+    /// A sample was taken.
     pub(super) sampled: bool,
 }
 
@@ -24,18 +25,18 @@ pub(super) struct Sampling {
 pub(super) struct LeastRates {
     pub(super) bytes: Each<Option<u64>>,
     pub(super) iops: Each<Option<u64>>,
-    /// They hold over so long; the next look at them, and the last.
+    /// The time over which they hold; the next check of them, and the last.
     pub(super) cycle: Nanos,
     pub(super) next_check: Nanos,
     pub(super) checked_at: Nanos,
 }
 
-/// When the rate is looked at that is to become steady.
+/// Times of the checks of a rate that is to become steady.
 #[derive(Debug)]
 pub(super) struct Steadiness {
     pub(super) watch: Option<SteadyWatch>,
     pub(super) every: Nanos,
-    /// When the first value is taken, after the start of recording.
+    /// Time of the first value, after the start of recording.
     pub(super) from: Nanos,
     pub(super) next_second: Nanos,
     pub(super) second_at: Nanos,
@@ -46,7 +47,7 @@ impl Steadiness {
         Steadiness {
             watch: rule.map(SteadyWatch::new),
             every: rule.map_or(Nanos::SECOND, |steady| steady.every),
-            // As with fio: a value behind the ramp lies behind it as a whole.
+            // Like in fio: a value after the ramp lies completely after it.
             from: rule.map_or(Nanos(0), |steady| match steady.ramp.0 {
                 0 => Nanos(0),
                 ramp => Nanos(ramp.saturating_add(steady.every.0)),
@@ -70,7 +71,7 @@ impl JobStats {
         self.next_look = self.sampling.due.min(self.least.next_check);
     }
 
-    /// When the least rates are looked at next; never without any.
+    /// Time of the next check of the least rates; never without any.
     pub(super) fn check_after(&self, now: Nanos) -> Nanos {
         let (bytes, iops) = (self.least.bytes, self.least.iops);
         let mut any = bytes.all().into_iter().chain(iops.all());

@@ -13,21 +13,21 @@ use super::format::{Header, Journaled, Records};
 use super::history::History;
 use super::judge::{Judge, Verdict, expected};
 
-/// Findings of a class that are told one by one.
+/// Findings of a class that are printed one by one.
 pub const FINDINGS_MAX: usize = 10;
 
-/// What blocks are counted as.
+/// The classes of blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Class {
-    /// What was acknowledged last.
+    /// The write that was acknowledged last.
     Acknowledged,
-    /// What a crash may leave: in flight, or never synced.
+    /// Content that a crash may leave: in flight, or never synced.
     Allowed,
     /// Never written, and nothing there.
     Untouched,
     /// A synced write is gone.
     Lost,
-    /// What no write has put there.
+    /// Content that no write has put there.
     Corrupt,
     /// It cannot be read.
     Unreadable,
@@ -56,7 +56,7 @@ impl Class {
         }
     }
 
-    /// Whether it is the fault of the file system.
+    /// Returns true if the file system is at fault.
     pub fn is_bad(self) -> bool {
         self >= Class::Lost
     }
@@ -71,13 +71,13 @@ pub struct Finding {
     pub path: PathBuf,
     /// The block's offset in it, in bytes.
     pub offset: u64,
-    /// What it may be, in words.
+    /// The expected content, in words.
     pub expected: String,
-    /// What it is, in words.
+    /// The found content, in words.
     pub found: String,
 }
 
-/// What became of acknowledged writes.
+/// Result of checking acknowledged writes.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Audit {
     /// Journals that were read.
@@ -88,7 +88,7 @@ pub struct Audit {
     pub blocks: BTreeMap<Class, u64>,
     /// The first ones of each bad class.
     pub findings: Vec<Finding>,
-    /// What to know about it, as sentences.
+    /// Remarks on it, as sentences.
     pub notes: Vec<String>,
 }
 
@@ -98,7 +98,7 @@ impl Audit {
         self.blocks.get(&class).copied().unwrap_or(0)
     }
 
-    /// Whether nothing is lost, corrupt or unreadable.
+    /// Returns true if nothing is lost, corrupt or unreadable.
     pub fn is_clean(&self) -> bool {
         Class::ALL
             .into_iter()
@@ -171,7 +171,7 @@ pub fn audit(journals: &[PathBuf], parent: Option<&Path>) -> Result<Audit, Strin
     Ok(audit)
 }
 
-/// Where the run's own directory is now.
+/// Path of the run's own directory now.
 fn directory(header: &Header, parent: Option<&Path>) -> PathBuf {
     match (parent, header.directory.file_name()) {
         (Some(parent), Some(name)) => parent.join(name),
@@ -179,7 +179,7 @@ fn directory(header: &Header, parent: Option<&Path>) -> PathBuf {
     }
 }
 
-/// What a journal says; `None` when nothing was written to it.
+/// Reads a journal; `None` when nothing was written to it.
 fn read(path: &Path, count: &mut u64) -> Result<Option<(Header, History)>, String> {
     #[expect(
         clippy::disallowed_methods,
@@ -204,7 +204,7 @@ struct Look<'a> {
     judge: &'a mut Judge,
     header: &'a Header,
     history: &'a History,
-    /// Files whose length was looked at.
+    /// Files whose length was checked.
     measured: &'a mut BTreeSet<PathBuf>,
 }
 
@@ -292,7 +292,7 @@ impl Look<'_> {
     }
 }
 
-/// Reads the block at `offset`; what lies behind the end of the file is zero.
+/// Reads the block at `offset`; bytes after the end of the file are zero.
 fn read_block(found: &Found, offset: u64, buffer: &mut [u8]) -> Result<(), Errno> {
     let mut filled = 0;
     match found {

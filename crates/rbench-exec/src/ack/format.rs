@@ -1,9 +1,9 @@
-//! What a journal of acknowledged writes looks like: a header, and records of
-//! equal length behind it, each with a checksum.
+//! The format of a journal of acknowledged writes: a header, followed by records of equal length,
+//! each with a checksum.
 //!
-//! Words are little-endian. The header is [`MAGIC`], the version, the length
-//! of its body, the body's XXH3, and the body (see [`Header`]); records begin
-//! at the next multiple of [`RECORDS_AT`]. What lies behind the last record is zero.
+//! Words are little-endian. The header is [`MAGIC`], the version, the length of its body, the
+//! body's XXH3, and the body (see [`Header`]); records begin at the next multiple of
+//! [`RECORDS_AT`]. Bytes after the last record are zero.
 
 use std::ffi::{CStr, OsStr};
 use std::io::{self, Read};
@@ -22,7 +22,7 @@ use crate::verify::{BlockHeader, STEP_BITS, WRITE_BITS, file_key};
 pub const MAGIC: [u8; 8] = *b"rbenchAW";
 /// The form that is written and read, and that of the blocks it speaks of.
 pub const VERSION: u64 = 3;
-/// Where the records begin, in bytes: at a multiple of it.
+/// Start of the records, in bytes: at a multiple of it.
 pub const RECORDS_AT: u64 = 8192;
 /// Bytes of a record.
 pub const RECORD_BYTES: usize = 32;
@@ -31,7 +31,7 @@ const FIXED: usize = 32;
 /// Most bytes of the body.
 const BODY_MAX: u64 = 1 << 30;
 
-/// What a journal says once: all that is needed to find its blocks.
+/// Header of a journal: the data needed to find its blocks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Header {
     /// The run, as in the stamps of its blocks.
@@ -48,13 +48,13 @@ pub struct Header {
     pub block: u64,
     /// Bytes of the worker's part, a multiple of `block`.
     pub size: u64,
-    /// Whose file is whose.
+    /// Layout of files: the file and part of each worker.
     pub layout: Layout,
     /// `Some`: the small-file form.
     pub small: Option<SmallFiles>,
     /// The files of a job of `rbench fio`; empty with `rbench io`.
     pub named: Vec<NamedFile>,
-    /// What the stamps say of the worker.
+    /// Mark of the worker in the stamps.
     pub mark: u64,
 }
 
@@ -63,7 +63,7 @@ pub struct Header {
 pub struct NamedFile {
     /// Below the directory; absolute where the job says so.
     pub path: PathBuf,
-    /// Where the part begins, in bytes.
+    /// Start of the part, in bytes.
     pub from: u64,
     /// Its length in bytes.
     pub length: u64,
@@ -97,7 +97,7 @@ fn take_word(body: &mut &[u8]) -> Option<u64> {
     Some(u64::from_le_bytes(word))
 }
 
-/// As many words as are expected, after their number.
+/// Takes `N` words, after their number.
 fn take_words<const N: usize>(body: &mut &[u8]) -> Option<[u64; N]> {
     let mut words = [0; N];
     if take_word(body)? != N as u64 {
@@ -116,7 +116,7 @@ fn take_path(body: &mut &[u8]) -> Option<PathBuf> {
 }
 
 impl Header {
-    /// As bytes that fill the journal up to its records.
+    /// Encodes it as bytes that fill the journal up to its records.
     ///
     /// # Errors
     /// When the names of its files are too long, as a clause.
@@ -202,7 +202,7 @@ impl Header {
             })
             .collect::<Option<Vec<_>>>()
             .ok_or_else(damaged)?;
-        // What no run writes, so that no place of a block is past 2^63.
+        // No run writes such a journal: all offsets of blocks are below 2^63.
         let in_file = size.checked_mul(if layout.shared() { workers } else { 1 });
         let possible = worker < workers
             && workers <= 1 << 32
@@ -249,7 +249,7 @@ impl Header {
         }
     }
 
-    /// Where the worker's blocks lie in one of its files, in bytes.
+    /// Offsets of the worker's blocks in one of its files, in bytes.
     pub fn offsets(&self, file: &Journaled) -> impl Iterator<Item = u64> + use<> {
         let (layout, size, block) = (self.layout, self.size, self.block);
         let owner = (self.worker, self.workers);
@@ -273,21 +273,21 @@ impl Header {
         }
     }
 
-    /// What the checksums of the records start from.
+    /// Start value of the checksums of the records.
     pub(super) fn key(&self) -> u64 {
         key(&[self.run, u64::from(self.pass), self.worker])
     }
 }
 
-/// Where the records begin after a header of so many bytes.
+/// Start of the records after a header of this many bytes.
 fn records_at(header: usize) -> usize {
     header.next_multiple_of(RECORDS_AT as usize)
 }
 
-/// A file of which a journal speaks.
+/// A file of a journal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Journaled {
-    /// What stands for its name in stamps.
+    /// Key of its name in stamps.
     pub number: u64,
     /// Its path below the directory.
     pub path: PathBuf,
@@ -355,7 +355,7 @@ impl Iterator for Files<'_> {
     }
 }
 
-/// What happened.
+/// Kinds of events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// The file was opened for writing: what is synced from here on is what is
@@ -389,11 +389,11 @@ const KINDS: [Kind; 7] = [
 /// write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Record {
-    /// What happened.
+    /// The event.
     pub kind: Kind,
-    /// To which file, as in stamps.
+    /// Number of the file, as in stamps.
     pub file: u64,
-    /// Where in it, in bytes.
+    /// Offset in the file, in bytes.
     pub offset: u64,
     /// The generation that was written.
     pub generation: u64,
@@ -413,7 +413,7 @@ impl Record {
         }
     }
 
-    /// As it stands at `position` (from 0) of the journal with this key.
+    /// Encodes it for `position` (from 0) of the journal with this key.
     #[inline]
     pub(super) fn to_words(self, position: u64, journal: u64) -> [u64; 4] {
         let Record {
@@ -428,7 +428,7 @@ impl Record {
         [file, offset, generation, low | (sum >> 40) << 40]
     }
 
-    /// As it stands at `position` (from 0) of the journal with this header.
+    /// Encodes it for `position` (from 0) of the journal with this header.
     pub fn to_bytes(self, position: u64, header: &Header) -> [u8; RECORD_BYTES] {
         let mut bytes = [0; RECORD_BYTES];
         let words = self.to_words(position, header.key());
@@ -465,11 +465,10 @@ pub struct Records<R> {
 }
 
 impl<R: Read> Records<R> {
-    /// Reads the header of `input`; `None` where nothing was written at all:
-    /// the worker was ended before it had begun.
+    /// Reads the header of `input`; `None` for an empty journal: the worker ended before it
+    /// started.
     ///
-    /// # Errors
-    /// Why it is no journal, as a clause.
+    /// # Errors The reason why it is not a journal, as a clause.
     pub fn open(mut input: R) -> Result<Option<Records<R>>, String> {
         let mut head = Vec::new();
         let mut read = |head: &mut Vec<u8>, upto: u64| {

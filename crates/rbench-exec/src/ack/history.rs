@@ -35,7 +35,7 @@ pub struct Written {
     acknowledged: bool,
 }
 
-/// What is known of a block that was written.
+/// The writes of a block.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Block {
     /// The writes that are not superseded, in the order of their start.
@@ -54,9 +54,8 @@ impl Block {
         self.permitted.iter().map(|write| write.generation)
     }
 
-    /// Whether parts of a write may be there without the rest: one of them
-    /// failed, was never answered, or was under way at the same time as
-    /// another.
+    /// Returns true if parts of a write may be there without the rest: one of them failed, was
+    /// never answered, or was in flight at the same time as another.
     pub fn in_parts(&self) -> bool {
         let mut ended = 0;
         // In the order of their start.
@@ -82,8 +81,8 @@ impl Block {
         self.newest
     }
 
-    /// Whether `generation` is what a reader would have seen before the crash:
-    /// acknowledged, and nothing acknowledged began behind it.
+    /// Returns true if `generation` is what a reader would have seen before the crash:
+    /// acknowledged, and no acknowledged write started after it.
     pub fn is_current(&self, generation: u64) -> bool {
         let found = self.permitted.iter().find(|w| w.generation == generation);
         found.is_some_and(|found| {
@@ -125,15 +124,15 @@ struct Piece {
     generation: u64,
 }
 
-/// What was written to a file and may become durable.
+/// Writes to a file that may become durable.
 #[derive(Debug, Clone, Default)]
 struct Pending {
     /// Acknowledged since the last sync began.
     unsynced: Vec<Piece>,
     /// Acknowledged before the sync that is under way began.
     covered: Vec<Piece>,
-    /// Number of the record behind which a write must have begun: a sync
-    /// failed, or the file was opened.
+    /// Number of the record after which a write must have started: a sync failed, or the file was
+    /// opened.
     since: u64,
 }
 
@@ -157,7 +156,7 @@ pub struct History {
 }
 
 impl History {
-    /// Nothing was written yet, in blocks of so many bytes.
+    /// An empty history, of blocks of this many bytes.
     pub fn new(block: u64) -> History {
         History {
             block,
@@ -167,8 +166,7 @@ impl History {
         }
     }
 
-    /// What is known of the block at `offset` of `file`; `None`: no write of
-    /// it has begun.
+    /// The writes of the block at `offset` of `file`; `None`: no write of it has started.
     pub fn block(&self, file: u64, offset: u64) -> Option<&Block> {
         self.blocks.get(&(file, offset / self.block))
     }

@@ -25,16 +25,16 @@ const PIECE: u64 = 1 << 20;
 pub struct Journal {
     path: PathBuf,
     file: File,
-    /// Where the records begin.
+    /// Start of the records.
     records_at: u64,
-    /// What the checksums start from.
+    /// Start value of the checksums.
     key: u64,
     /// Number of the next record.
     position: u64,
     piece: MmapMut,
     /// Bytes of the piece that are in use.
     used: usize,
-    /// Why no more can be written.
+    /// Error after which no more can be written.
     trouble: Option<Errno>,
 }
 
@@ -113,7 +113,7 @@ fn map(file: &File, at: u64) -> Result<MmapMut, Errno> {
 
 /// Removes a journal in which nothing is taken down yet.
 fn remove(path: &Path) {
-    // One that stays is told of when its name is used again.
+    // A file that stays is reported when its name is used again.
     #[expect(
         clippy::disallowed_methods,
         reason = "the journal lies outside the target"
@@ -190,7 +190,7 @@ impl Journal {
         self.trouble.is_none()
     }
 
-    /// Why it is not complete, as a sentence.
+    /// The reason why it is not complete, as a sentence.
     pub fn trouble(&self) -> Option<String> {
         let errno = self.trouble?;
         Some(format!(
@@ -203,7 +203,7 @@ impl Journal {
 
 impl Drop for Journal {
     fn drop(&mut self) {
-        // Zeros behind the last record do no harm.
+        // Zeros after the last record do no harm.
         let length = self.records_at + self.position * RECORD_BYTES as u64;
         let _ = self.file.set_len(length);
     }
@@ -214,7 +214,7 @@ impl Drop for Journal {
 pub struct Write {
     /// The file, as in stamps.
     pub file: u64,
-    /// Where in it, in bytes.
+    /// Offset in the file, in bytes.
     pub offset: u64,
     /// The generation.
     pub generation: u64,
@@ -236,7 +236,7 @@ impl Log {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Removes the journal: the run has not begun, and will not.
+    /// Removes the journal: the run has not started, and will not.
     pub fn discard(self) {
         remove(&self.journal().path);
     }
@@ -263,7 +263,7 @@ impl Log {
         self.journal().note(Record::of_file(kind, file))
     }
 
-    /// Takes down how a write that was begun has ended.
+    /// Records the result of a started write.
     pub fn written(&self, done: bool, write: Write) {
         let kind = if done {
             Kind::WriteAcknowledged
@@ -274,7 +274,7 @@ impl Log {
         self.write(kind, write);
     }
 
-    /// Takes down how a sync that was begun has ended.
+    /// Records the result of a started sync.
     pub fn synced(&self, done: bool, file: u64) {
         let kind = if done {
             Kind::SyncAcknowledged
@@ -285,7 +285,7 @@ impl Log {
         self.file(kind, file);
     }
 
-    /// Why the journal is not complete, as a sentence.
+    /// The reason why the journal is not complete, as a sentence.
     pub fn trouble(&self) -> Option<String> {
         self.journal().trouble()
     }
@@ -327,7 +327,7 @@ mod tests {
         for record in &expect {
             assert!(journal.note(*record));
             if [1, each - 1, each, each + 1].contains(&journal.position) {
-                // As after the end of the process.
+                // Like after the end of the process.
                 assert_eq!(read(&path), expect[..journal.position as usize]);
             }
         }

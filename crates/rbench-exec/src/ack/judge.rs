@@ -1,17 +1,15 @@
-//! What a block that was read is, by what it may be.
+//! Classification of a block that was read, by its permitted contents.
 //!
-//! Content is a function of run, file, offset and generation
-//! ([`crate::verify`]), so what a block should be can be made again. A block
-//! may be torn: each sector of 512 bytes must then be that of a permitted
-//! content, or change from one permitted content to another at one place, as
-//! when the kernel writes a page out while it is filled. That place lies
-//! between two cache lines and not within the header, so that a single wrong
-//! bit is not taken for it.
+//! Content is a function of run, file, offset and generation ([`crate::verify`]), so the expected
+//! block can be made again. A block may be torn: each sector of 512 bytes must then be that of a
+//! permitted content, or change from one permitted content to another at one place: the kernel may
+//! write a page out while it is filled. That place lies between two cache lines and not within the
+//! header, so that a single wrong bit is not taken for it.
 //!
-//! A write that failed, was never answered or met another one of the same block
-//! may have been interrupted at any byte, and its bytes may have arrived in any
-//! order (a copy into a mapping stores its first bytes last). Such a block is a
-//! patchwork of what is permitted, in pieces of at least a word.
+//! A write that failed, was never answered or met another one of the same block may have been
+//! interrupted at any byte, and its bytes may have arrived in any order (a copy into a mapping
+//! stores its first bytes last). Such a block is a patchwork of permitted contents, in pieces of at
+//! least a word.
 
 use super::history::Block;
 use crate::verify::{self, BlockHeader, Headers, STEP_BITS, WRITE_BITS};
@@ -24,20 +22,20 @@ const PIECE_MIN: usize = 8;
 /// Contents that damage is compared with.
 const NEAR_MAX: usize = 8;
 
-/// What a block is.
+/// Class of a block.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
-    /// No write of it had begun, and nothing is there.
+    /// No write of it had started, and nothing is there.
     Untouched,
     /// The write that was acknowledged last.
     Current,
-    /// What a crash may leave: a write that was in flight, or an older one
-    /// because the last was never synced, or parts of both.
+    /// Content that a crash may leave: a write that was in flight, or an older one because the last
+    /// was never synced, or parts of both.
     Allowed,
     /// A durable write is gone: an older one is there, or nothing. What is
     /// there, in words.
     Lost(String),
-    /// What no write has put there, in words.
+    /// Content that no write has put there, in words.
     Corrupt(String),
 }
 
@@ -55,7 +53,7 @@ pub struct Judge {
 impl Default for Judge {
     fn default() -> Judge {
         Judge {
-            // What is judged at a time has one header.
+            // Blocks are judged with one header each.
             headers: Headers::every(u64::MAX),
             right: Vec::new(),
             reach: Vec::new(),
@@ -64,7 +62,7 @@ impl Default for Judge {
     }
 }
 
-/// How far from either end a sector is that of some content.
+/// Length from either end of a sector that matches some content.
 #[derive(Debug, Clone, Copy, Default)]
 struct Reach {
     /// Bytes from the beginning of the sector to that of the block.
@@ -94,7 +92,7 @@ fn sectors(offset: u64, length: usize, header: usize) -> impl Iterator<Item = Re
 }
 
 impl Reach {
-    /// The first place at or behind `at` where contents may change.
+    /// The first place at or after `at` where contents may change.
     fn place_from(&self, at: usize) -> usize {
         let line = |at: usize| (self.ahead + at).next_multiple_of(LINE) - self.ahead;
         match at {
@@ -218,13 +216,13 @@ impl Judge {
         cover(&mut self.covered, found, &self.right);
     }
 
-    /// Whether it is made of what it was compared with.
+    /// Returns true if it consists of pieces of the contents that it was compared with.
     fn is_mixed(&self) -> bool {
         let patchwork = !self.covered.is_empty() && self.covered.iter().all(|c| *c);
         patchwork || self.reach.iter().all(|r| r.head + r.tail >= r.length)
     }
 
-    /// What happened to a block that is none of what it should be.
+    /// Describes the damage of a block that matches no permitted content.
     fn diagnose(&mut self, found: &[u8], place: BlockHeader, block: &Block) -> String {
         let (headers, right) = (&self.headers, &mut self.right);
         let near = block.permitted().rev().take(NEAR_MAX);
@@ -276,7 +274,7 @@ fn whole(is: BlockHeader, place: BlockHeader, block: &Block) -> Verdict {
     }
 }
 
-/// What a whole block is that belongs elsewhere.
+/// Describes a whole block that belongs elsewhere.
 fn foreign(is: BlockHeader, place: BlockHeader) -> String {
     let damage = if is.run != place.run {
         verify::Damage::OtherRun(is.run)
@@ -294,7 +292,7 @@ fn foreign(is: BlockHeader, place: BlockHeader) -> String {
     damage.to_string()
 }
 
-/// What a block may be, in words.
+/// Permitted contents of a block, in words.
 pub fn expected(block: Option<&Block>) -> String {
     let Some(block) = block else {
         return "nothing".to_owned();

@@ -27,50 +27,50 @@ mod sights;
 
 pub(super) use load::Load;
 
-/// What was seen of a check.
+/// Outcome of a check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Between {
     /// Its name.
     pub name: String,
-    /// What came of it.
+    /// Its verdict.
     pub verdict: Verdict,
-    /// How long it took.
+    /// Its duration.
     pub took: Nanos,
-    /// What was counted.
+    /// Its counts.
     pub counted: Counted,
 }
 
-/// What was counted in a check.
+/// Counts of a check.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Counted {
-    /// What could have gone wrong so often.
+    /// Number of tries that could have failed.
     pub tries: u64,
-    /// What did.
+    /// Number of tries that failed.
     pub violations: u64,
     /// The pairs of clients, where it is about pairs.
     pub pairs: Vec<Pair>,
 }
 
-/// What was counted between two clients.
+/// Counts between two clients.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Pair {
     /// The client that did something, or had the lock.
     pub from: usize,
     /// The one that looked, or got the lock next.
     pub to: usize,
-    /// As of all clients.
+    /// Like in `Counted`.
     pub tries: u64,
-    /// As of all clients.
+    /// Like in `Counted`.
     pub violations: u64,
-    /// Of each of them that was seen: how long after the last call of `from` had returned a
-    /// look began that saw it; 0: no look behind that saw anything else. Of locks: from when the
-    /// unlocking began to when the next one, who waited, had it.
+    /// For each change that was seen: the time from the return of the last call of `from` to the
+    /// start of the look that saw it; 0: no look after it saw anything else. With locks: the time
+    /// from the start of the unlocking to the acquisition by the next client, if that waited.
     pub times: Vec<Nanos>,
-    /// Each of `times` is known to so much: the longest time from the last look that did not see
-    /// it, or from the act, to the look that did. Of locks: how far the instants of both may be
-    /// apart that are told to be the same.
+    /// Resolution of each of `times`: the longest time from the last look that did not see it, or
+    /// from the change, to the look that did. With locks: the largest difference of instants of
+    /// both that count as equal.
     pub gap: Nanos,
-    /// The last look that did not see it began at most so long behind.
+    /// The latest start, after the change, of a look that did not see it.
     pub late: Nanos,
     /// Violations that are worse than that it was late (by as much as was looked, where it was
     /// stale to the end): nothing seen, seen before it was done or
@@ -78,7 +78,7 @@ pub struct Pair {
     pub worse: u64,
 }
 
-/// How a check goes no further.
+/// Reasons why a check ends early.
 enum End {
     /// The ranks cannot talk.
     Ranks(ExecError),
@@ -94,10 +94,10 @@ impl From<ExecError> for End {
     }
 }
 
-/// How a client's part of a step ended: with what the others are to know; `None`: it has none.
+/// The end of a client's part of a step, with the value for the others; `None`: it has none.
 type Part<T> = Option<Result<T, Unfinished>>;
 
-/// How a part did not come to its end.
+/// Reasons why a part did not complete.
 #[derive(Serialize, Deserialize)]
 enum Unfinished {
     /// With a failure.
@@ -111,13 +111,13 @@ pub(super) struct Clients<'a, 'g> {
     pub(super) group: &'a Group<'g>,
     /// The rank of each client.
     pub(super) ranks: &'a [Rank],
-    /// Which of them this rank is.
+    /// Number of this rank among them.
     pub(super) me: Option<usize>,
     /// The directory of the run as this rank sees it.
     pub(super) target: &'a Path,
     /// This program.
     pub(super) program: &'a Path,
-    /// How long a step may take.
+    /// Time limit of a step.
     pub(super) longest: Duration,
     /// Threads that were given up have it too.
     pub(super) working: Arc<()>,
@@ -214,7 +214,7 @@ impl Clients<'_, '_> {
         })
     }
 
-    /// All hear how the parts of a step ended: what each client told.
+    /// Exchanges the results of the parts of a step: all ranks get those of all clients.
     async fn meet<T: Serialize + DeserializeOwned>(
         &self,
         part: Part<T>,
@@ -233,7 +233,7 @@ impl Clients<'_, '_> {
                     evidence.seen = format!("{} {}", evidence.seen, self.who(*client));
                     failed.get_or_insert(End::failed(evidence));
                 }
-                // What has not ended says more than what failed.
+                // A part that has not ended is a stronger finding than one that failed.
                 Err(Unfinished::Late) => return Err(self.late(*client)),
             }
         }
@@ -260,8 +260,8 @@ impl Clients<'_, '_> {
         self.who(self.ranks[number])
     }
 
-    /// How far instants of two clients may be apart that are told to be the same, one of these of
-    /// rank 0's clock.
+    /// Largest difference of instants of two clients that count as equal, one of these of rank 0's
+    /// clock.
     fn slack(&self, at: impl IntoIterator<Item = Nanos>) -> Nanos {
         let each = at.into_iter().map(|at| self.group.clock_error(at));
         let slack = each.max().unwrap_or_default();
@@ -311,7 +311,7 @@ impl Clients<'_, '_> {
             drop(held);
             drop(works);
         };
-        // What takes longer is left to its thread.
+        // A drop that takes longer is left to its thread.
         alone(self.group, self.longest, work).await.map(drop)
     }
 }
@@ -334,7 +334,7 @@ impl End {
         }
     }
 
-    /// What follows from a call that failed.
+    /// The end that follows from a failed call.
     fn failed(evidence: Evidence) -> End {
         // To a kind of lock that is not known.
         let invalid = evidence.errno == Some(Errno::EINVAL) && evidence.call == "fcntl";
@@ -352,7 +352,7 @@ impl End {
     }
 }
 
-/// What a count of violations comes to.
+/// The verdict that follows from a count of violations.
 fn judged(counted: Counted, note: String, broken: impl FnOnce() -> Evidence) -> (Verdict, Counted) {
     let verdict = match counted.violations {
         0 => Verdict::Holds(note),

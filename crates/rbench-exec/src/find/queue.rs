@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::pace::Gate;
 
-/// How long a worker without work waits before it looks again.
+/// Time for which a worker without work waits before it checks the queue again.
 const PAUSE: Duration = Duration::from_micros(200);
 
 #[derive(Debug, Default)]
@@ -15,11 +15,11 @@ struct Inside {
     waiting: Vec<PathBuf>,
     /// Workers that may still add some.
     busy: u32,
-    /// Whether the rank's own were added.
+    /// The rank's own directories were added.
     begun: bool,
 }
 
-/// What the workers of a rank share.
+/// The queue that the workers of a rank share.
 #[derive(Debug)]
 pub struct Queue(Mutex<Inside>);
 

@@ -1,11 +1,10 @@
 //! One worker of a search.
 //!
-//! No rank tells another what it has found on the way. Directories near the root are read by all
-//! workers, each of which looks at those of their entries whose names fall to it (by a hash), so
-//! that a directory with millions of entries keeps all of them busy. As soon as a level has enough
-//! directories, these are dealt to the ranks, each with all that lies below it; there the workers
-//! of a rank take directory after directory from what they share. The tree must not change
-//! meanwhile.
+//! Ranks do not exchange the directories that they find. Directories near the root are read by all
+//! workers, each of them checks those entries whose names fall to it (by a hash), so that a
+//! directory with millions of entries keeps all of them busy. As soon as a level has enough
+//! directories, these are dealt to the ranks, each with its subtree; there the workers of a rank
+//! take one directory after the other from their shared queue. The tree must not change meanwhile.
 
 use std::ffi::{CStr, CString, OsStr};
 use std::os::unix::ffi::OsStrExt as _;
@@ -34,24 +33,24 @@ const OPEN: usize = 0;
 const READ: usize = 1;
 const STAT: usize = 2;
 
-/// With so many directories for each rank on a level, these are dealt.
+/// Number of directories for each rank from which a level is dealt.
 const ENOUGH: u64 = 4;
 
 /// Most directories of a level that every worker knows.
 const KNOWN: usize = 1 << 16;
 
-/// What all workers of a rank look for.
+/// The search of all workers of a rank.
 #[derive(Debug)]
 pub struct Search {
-    /// Where it starts.
+    /// Its start.
     pub root: PathBuf,
     /// The file system that is not left.
     pub device: u64,
     /// Entries must be modified after that.
     pub newer_than: Option<(i64, i64)>,
-    /// How large they must be.
+    /// Condition on the size.
     pub size: Option<SizeTest>,
-    /// What their names must be like.
+    /// Pattern of names.
     pub name: Option<CString>,
     /// This rank.
     pub rank: u32,
@@ -61,7 +60,7 @@ pub struct Search {
     pub threads: u32,
     /// Directories that this rank has still to read.
     pub queue: Queue,
-    /// What its workers have found.
+    /// Totals of its workers.
     pub totals: Totals,
 }
 
@@ -110,7 +109,7 @@ impl Level {
         }
     }
 
-    /// Those of this rank.
+    /// The directories of this rank.
     fn deal(mut self, (rank, ranks): (u32, u32)) -> Vec<PathBuf> {
         if self.dealt {
             return self.known;
@@ -124,11 +123,11 @@ impl Level {
     }
 }
 
-/// Where directories go that are found in one.
+/// Destination of the directories found in one.
 enum Into<'l> {
     /// All workers read the level.
     Level(&'l mut Level),
-    /// Those that this rank's workers share: all entries are this worker's.
+    /// The queue of this rank's workers: all entries are this worker's.
     Queue,
 }
 
@@ -156,7 +155,7 @@ impl Walker {
         }
     }
 
-    /// Whether an entry with this name in a directory that all workers read is its own.
+    /// Returns true if an entry with this name in a directory that all workers read is its own.
     fn owns(&self, name: &CStr) -> bool {
         let Search {
             rank,
@@ -196,7 +195,7 @@ impl Walker {
         }
     }
 
-    /// Looks at the start of the search, which is an entry of no directory.
+    /// Checks the start of the search, which is not an entry of a directory.
     fn visit_root(&mut self, gate: &Gate, meter: &mut Meter) {
         let search = Arc::clone(&self.search);
         let name = search.root.file_name().unwrap_or(OsStr::new("/"));
@@ -222,7 +221,7 @@ impl Walker {
         pattern.is_none_or(|pattern| walk::fits(pattern, name))
     }
 
-    /// Whether attributes are needed once the name fits.
+    /// Returns true if attributes are needed for an entry whose name matches.
     fn asks(&self) -> bool {
         self.search.newer_than.is_some() || self.search.size.is_some()
     }
@@ -240,7 +239,7 @@ impl Walker {
         self.counts[2] += u64::from(holds);
     }
 
-    /// Reads a directory to its end, and looks at those of its entries that are its own.
+    /// Reads a directory to its end, and checks those of its entries that are its own.
     fn read(&mut self, path: &Path, mut into: Into<'_>, gate: &Gate, meter: &mut Meter) {
         let device = self.search.device;
         let open = || {
@@ -251,7 +250,7 @@ impl Walker {
             return;
         }
         let opened = self.timed(OPEN, (gate, meter), open, || path.to_owned());
-        // What is mounted there is not entered.
+        // Mount points are not entered.
         let Some(Some(mut directory)) = opened else {
             return;
         };
@@ -334,7 +333,7 @@ impl Walker {
             for path in &level {
                 self.read(path, Into::Level(&mut next), gate, meter);
             }
-            // Of a level that is dealt nobody knows all.
+            // Of a dealt level, no rank knows all directories.
             if next.count >= enough || next.dealt {
                 return next.deal(place);
             }

@@ -6,12 +6,12 @@ use tokio::time::{Instant, sleep};
 
 use super::Group;
 
-/// How often it is looked whether commands have ended.
+/// Time between checks whether commands have ended.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 impl Group<'_> {
-    /// When all phases are over: what commands have started ends, after `patience` at
-    /// most, or at once when the group is asked to stop. Nothing to do but at rank 0.
+    /// Ends the running commands when all phases are over: after `patience` at most, or at once
+    /// when the group is asked to stop. Does nothing except at rank 0.
     pub async fn end_commands(&self, patience: Duration) {
         let (stop, deadline) = (self.stop_flag(), Instant::now() + patience);
         let running = || self.probes.marks.any_running() && Instant::now() < deadline;
@@ -23,7 +23,7 @@ impl Group<'_> {
                 sleep(LOOK_EVERY).await;
             }
         };
-        // Ranks that can no longer talk are no reason to leave anything running.
+        // Commands are ended even if the ranks can no longer talk.
         let _ = self.attend(by_themselves, || 0).await;
         self.probes.marks.end().await;
     }

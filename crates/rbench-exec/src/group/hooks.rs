@@ -13,22 +13,22 @@ use tokio::time::{Instant, sleep};
 
 use super::{ExecError, Group};
 
-/// How often it is looked whether a command has ended.
+/// Time between checks whether a command has ended.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-/// How long what was asked to end has for that.
+/// Time for a process to end after it was asked to.
 const LAST_BREATH: Duration = Duration::from_secs(2);
 
-/// What is run around the phases of a run.
+/// The commands around the phases of a run.
 #[derive(Debug, Default)]
 pub struct PhaseHooks {
     commands: PhaseCommands,
     run: String,
     /// Passes that count.
     iterations: u32,
-    /// Where the run works.
+    /// Working directory of the run.
     directory: RefCell<PathBuf>,
-    /// Phases so far.
+    /// Phases until now.
     number: Cell<u32>,
     warnings: RefCell<Vec<String>>,
 }
@@ -45,8 +45,8 @@ pub struct HookedPhase<'p> {
 }
 
 impl PhaseHooks {
-    /// The commands of the run with that id and so many passes that count, which works in
-    /// `directory` unless it is told otherwise.
+    /// The commands of the run with that id and this many passes that count, which works in
+    /// `directory` unless that is changed.
     pub fn new(
         commands: PhaseCommands,
         run: &str,
@@ -67,12 +67,12 @@ impl PhaseHooks {
         *self.directory.borrow_mut() = directory.to_owned();
     }
 
-    /// What is run before a phase.
+    /// The command before a phase.
     pub fn before(&self) -> Option<String> {
         self.commands.before.clone()
     }
 
-    /// What is run after it.
+    /// The command after a phase.
     pub fn after(&self) -> Option<String> {
         self.commands.after.clone()
     }
@@ -82,7 +82,7 @@ impl PhaseHooks {
         self.warnings.borrow_mut().push(text);
     }
 
-    /// What went wrong after phases and was not taken yet.
+    /// Takes the failures after phases that were not taken yet.
     pub fn take_warnings(&self) -> Vec<String> {
         self.warnings.take()
     }
@@ -93,7 +93,7 @@ impl PhaseHooks {
     }
 
     fn environment(&self, host: &str, phase: HookedPhase<'_>) -> Vec<(&'static str, OsString)> {
-        // Passes that do not count have numbers behind those of all that may.
+        // Passes that do not count have numbers after those of all that may.
         let iteration = match phase.iteration < self.iterations {
             true => phase.iteration.saturating_add(1),
             false => 0,
@@ -126,7 +126,7 @@ impl Group<'_> {
         if !self.is_leader() || self.stop_flag().is_raised() {
             return Ok(Ok(None));
         }
-        // Where there are several hosts, those who tell of it name this one.
+        // With several hosts, messages name this one.
         let host = self.host_name();
         let on = match self.host_names.len() {
             1 => format!(" on {host}"),
@@ -174,7 +174,7 @@ impl Group<'_> {
             }),
             None => {
                 self.attend(put_an_end_to(background), || 0).await?;
-                // Whoever asked for a stop knows.
+                // A stop by request needs no message.
                 Ok(match stop.is_raised() {
                     true => Ok(None),
                     false => failed(&format!(
@@ -196,7 +196,7 @@ async fn put_an_end_to(background: Background) {
     }
 }
 
-/// Why it is no success.
+/// The reason why it is not a success.
 fn why(end: &CommandEnd) -> Option<String> {
     let CommandEnd {
         took: _,

@@ -1,4 +1,4 @@
-//! What is done in each interval, on its way from rank to rank.
+//! Counts of each interval, on their way from rank to rank.
 
 use rbench_core::timeline::IntervalPart;
 use rbench_core::{Nanos, Rank};
@@ -16,7 +16,7 @@ impl Group<'_> {
         }
     }
 
-    /// Adds what another rank tells of an interval.
+    /// Adds another rank's report of an interval.
     pub(super) fn hear_interval(&self, from: Rank, (row, part): Letter) {
         self.probes.intervals.add(row, &part);
         if self.is_root() {
@@ -25,8 +25,8 @@ impl Group<'_> {
         }
     }
 
-    /// Where somebody looks on: tells rank 0 what CPU time this rank and, at the leader of
-    /// a host, the file system's client have used.
+    /// With an observer: sends rank 0 the CPU time of this rank and, at the leader of a host, of
+    /// the file system's client.
     pub(super) fn tell_used(&self) {
         if !self.probes.intervals.looked_on() {
             return;
@@ -50,15 +50,15 @@ impl Group<'_> {
         }
     }
 
-    /// At rank 0: what a rank has told of that.
+    /// At rank 0: takes a rank's report of CPU time.
     pub(super) fn hear_used(&self, rank: Rank, tool: Nanos, client: Option<Nanos>) {
         let host = self.host_name_of(rank);
         self.probes.intervals.tell_used(rank, host, tool, client);
     }
 
-    /// Passes on what is known of the intervals: to the leader of the host, leaders to
-    /// rank 0, which tells whoever observes. All of it when the phase is `over`, else as
-    /// far as it is time to.
+    /// Passes on what is known of the intervals: to the leader of the host, leaders to rank 0,
+    /// which reports them to the observer. All of it when the phase is `over`, else as far as it is
+    /// time to.
     pub(super) fn pass_on(&self, over: bool) {
         if self.is_root() {
             return self.probes.intervals.tell(over);
@@ -71,7 +71,7 @@ impl Group<'_> {
         self.tell_passed();
     }
 
-    /// Who hears of this rank's intervals.
+    /// The rank that receives this rank's intervals.
     pub(super) fn next_on_the_way(&self) -> Rank {
         let mine = self.host_number();
         let leader = self.host_of.iter().position(|host| *host == mine);
@@ -81,8 +81,7 @@ impl Group<'_> {
         }
     }
 
-    /// At the end of a phase, on all ranks: whoever observes has heard of all intervals
-    /// afterwards.
+    /// At the end of a phase, on all ranks: afterwards the observer has all intervals.
     pub async fn settle_intervals(&self) -> Result<(), ExecError> {
         self.probes.marks.left();
         if !self.probes.intervals.wanted() {

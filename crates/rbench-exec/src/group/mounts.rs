@@ -12,7 +12,7 @@ use super::{ExecError, Group, NOTE_ALL_FAIL, NOTE_DEAD_MOUNT, StopReason, WORDS,
 use crate::mounts::{DeadMount, Doubt, PATIENCE, Verdict, WatchedMount};
 use crate::thread::in_thread;
 
-/// How often it is looked whether the answer has come.
+/// Time between checks whether the answer has come.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 
 impl Group<'_> {
@@ -38,15 +38,15 @@ impl Group<'_> {
         }
     }
 
-    /// So many operations of this rank are done and have failed in the phase: the mount is
-    /// asked if for some time there were only failures.
+    /// Takes the number of operations of this rank that are done and have failed in the phase: the
+    /// mount is probed if for some time there were only failures.
     pub(super) fn look_at_failures(&self, done: u64, failed: u64) {
         if self.probes.mounts.only_failures(done, failed) {
             self.probes.mounts.ask();
         }
     }
 
-    /// What was asked has answered, or has not for too long.
+    /// Takes the verdict of a probe: it has answered, or has not within its time.
     pub(super) fn mount_answered(&self, verdict: Verdict) {
         let lost = self.probes.mounts.answered(verdict);
         let doubt = self.probes.mounts.doubt();
@@ -88,12 +88,12 @@ impl Group<'_> {
         }
         self.probes.mounts.note_dead(dead);
         if !self.control.limits.outlives_dead_mounts {
-            // Those of this rank have nothing more to measure; other hosts go on.
+            // Workers of this rank have nothing more to measure; other hosts go on.
             self.phase_stop().abandon();
         }
     }
 
-    /// At rank 0: a host has a dead mount, which is told once.
+    /// At rank 0: a host has a dead mount, which is reported once.
     pub fn hear_of_dead_mount(&self, dead: DeadMount) {
         let at = self.now();
         let dead = DeadMount { at, ..dead };
@@ -111,7 +111,7 @@ impl Group<'_> {
     pub(super) fn every_fails(&self, rank: Rank, text: &str) {
         let host = self.host_of[rank.0 as usize];
         let ranks = (0..).zip(&self.host_of).filter(|(_, of)| **of == host);
-        // Who has done nothing says nothing.
+        // Ranks that have done nothing are not counted.
         let counts = ranks.map(|(rank, _)| rank);
         let counts = counts.filter(|other| self.progress.has_tried(Rank(*other)));
         if self.probes.mounts.every_fails(rank.0, host, counts) {
@@ -127,7 +127,7 @@ impl Group<'_> {
     /// hear of it in [`Group::stopped`], which comes next on all of them.
     pub async fn settle_mounts(&self) -> Result<(), ExecError> {
         // Where nothing is mounted any more, operations fail so fast that a phase may be over
-        // before anything looked.
+        // before any check.
         if self.probes.mounts.doubt().is_some() {
             self.probes.mounts.ask_if_unmounted();
         }
@@ -144,9 +144,8 @@ impl Group<'_> {
         Ok(())
     }
 
-    /// At the end of a run, on all ranks: if it could not go on, as it seems to any of them,
-    /// whether that was because a mount is dead, also if no operation of a phase has told so;
-    /// rank 0 knows of it afterwards.
+    /// At the end of a run, on all ranks: if any of them could not go on, checks for a dead mount,
+    /// also if no operation of a phase has reported one; rank 0 knows of it afterwards.
     pub async fn examine_mounts_if(&self, broken: bool) -> Result<(), ExecError> {
         if !self.any(broken).await? {
             return Ok(());
@@ -180,14 +179,14 @@ impl Group<'_> {
         Ok(())
     }
 
-    /// Why nothing is to be touched on this host any more: its mount is dead.
+    /// The reason why nothing is to be touched on this host any more: its mount is dead.
     pub fn untouchable(&self) -> Option<String> {
         let dead = self.probes.mounts.dead()?;
         Some(format!("{} no longer answers", dead.mount))
     }
 }
 
-/// What people are told.
+/// The message for users.
 fn told(dead: &DeadMount, several: bool, ends: bool) -> String {
     let DeadMount {
         host,
@@ -218,7 +217,7 @@ fn told(dead: &DeadMount, several: bool, ends: bool) -> String {
 fn find(dirs: Vec<PathBuf>) -> Vec<WatchedMount> {
     let mut all: Vec<WatchedMount> = Vec::new();
     for dir in dirs {
-        // What is yet to be made lies where its parent does.
+        // A directory that does not exist yet lies where its parent does.
         let mount = dir.ancestors().find_map(|dir| mountinfo::of(dir).ok());
         if mount.is_none() || all.iter().all(|known| known.mount != mount) {
             all.push(WatchedMount { dir, mount });

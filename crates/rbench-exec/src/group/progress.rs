@@ -1,4 +1,4 @@
-//! How far a phase is: each rank tells rank 0, which shows the sum.
+//! Progress of a phase: each rank reports to rank 0, which shows the sum.
 
 use std::cell::{Cell, RefCell};
 use std::time::Duration;
@@ -8,16 +8,16 @@ use tokio::time::Instant;
 
 use super::{Group, NOTE_FAILED, NOTE_PROGRESS, WORDS, pack_text};
 
-/// Who has told nothing for so long, more than twice the time between two notes, had nothing
-/// new to tell.
+/// A rank that has sent nothing for this long, more than twice the time between two reports, had
+/// nothing new to report.
 const STALE: Duration = Duration::from_millis(1250);
 
-/// So long after the common start it is shown what there is, even if some ranks have told
+/// Time after the common start from which progress is shown even if some ranks have reported
 /// nothing yet.
 const COMPLETE_WITHIN: Nanos = Nanos(2_000_000_000);
 
-/// How far a phase is, as rank 0 knows it: of each rank what it told last, half a second ago
-/// or less.
+/// Progress of a phase, as rank 0 knows it: the last report of each rank, half a second old or
+/// less.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Progress {
     /// Operations done without error by all ranks.
@@ -30,31 +30,30 @@ pub struct Progress {
     pub total: Option<u64>,
     /// Time since the common start; `None` before it.
     pub elapsed: Option<Nanos>,
-    /// Operations done without error a second: for each rank those that it told of over its
-    /// time until then, added up.
+    /// Operations done without error a second: the sum of the rates of the ranks, each over the
+    /// time of its last report.
     pub rate: f64,
     /// Bytes a second, in the same way.
     pub bandwidth: f64,
     /// Time until the end at that rate, or until the deadline if that is sooner; `None` where
     /// neither is known.
     pub left: Option<Nanos>,
-    /// Where operations have intended starts at a known rate: those that were due, and not
-    /// done yet.
+    /// With intended starts at a known rate: operations that were due, and not done yet.
     pub backlog: Option<u64>,
 }
 
-/// What a rank told last.
+/// The last report of a rank.
 #[derive(Debug, Clone, Copy)]
 struct Told {
     items: u64,
     failed: u64,
     bytes: u64,
-    /// When, after the start; zero before it.
+    /// Its time after the start; zero before it.
     elapsed: Nanos,
     at: Instant,
 }
 
-/// What is known of the present phase.
+/// The progress of the present phase.
 #[derive(Debug)]
 pub(super) struct ProgressBook {
     ranks: RefCell<Vec<Option<Told>>>,
@@ -62,18 +61,18 @@ pub(super) struct ProgressBook {
     /// Operations due in a second, over all ranks.
     offered: Cell<Option<f64>>,
     deadline: Cell<Option<Nanos>>,
-    /// When it started, on this rank's clock.
+    /// Its start, on this rank's clock.
     start: Cell<Option<Nanos>>,
     /// Bytes that this rank has moved.
     bytes: Cell<u64>,
-    /// What rank 0 was told last: items, failed ones.
+    /// The last report to rank 0: items, failed ones.
     told: Cell<Option<(u64, u64)>>,
-    /// Whether this rank has told of a failed operation; at rank 0: has shown one.
+    /// This rank has reported a failed operation; at rank 0: has shown one.
     failure: Cell<bool>,
 }
 
 impl ProgressBook {
-    /// Of so many ranks.
+    /// A book for this many ranks.
     pub fn new(ranks: usize) -> ProgressBook {
         ProgressBook {
             ranks: RefCell::new(vec![None; ranks]),
@@ -98,18 +97,17 @@ impl ProgressBook {
         self.told.set(None);
     }
 
-    /// What is known to be done of a rank.
+    /// Items of a rank that are known to be done.
     pub fn items_of(&self, rank: Rank) -> u64 {
         self.ranks.borrow()[rank.0 as usize].map_or(0, |told| told.items)
     }
 
-    /// Whether a rank is known to have tried anything in the phase.
+    /// Returns true if a rank is known to have tried anything in the phase.
     pub fn has_tried(&self, rank: Rank) -> bool {
         self.ranks.borrow()[rank.0 as usize].is_some_and(|told| told.items + told.failed > 0)
     }
 
-    /// The sum `elapsed` after the start, at this instant; `None` as long as some rank has told
-    /// nothing since.
+    /// The sum `elapsed` after the start, at this instant; `None` until all ranks have reported.
     fn sum(&self, elapsed: Option<Nanos>, now: Instant) -> Option<Progress> {
         let ranks = self.ranks.borrow();
         // Equal parts: all ranks have as many workers.
@@ -132,7 +130,7 @@ impl ProgressBook {
             sum.items += told.items;
             sum.failed += told.failed;
             sum.bytes += told.bytes;
-            // Who has nothing new to tell has done nothing since.
+            // A rank with nothing new to report has done nothing since.
             let over = match elapsed {
                 Some(elapsed) if now.duration_since(told.at) > STALE => elapsed,
                 _ => told.elapsed,
@@ -167,7 +165,7 @@ impl ProgressBook {
 }
 
 impl Group<'_> {
-    /// So many operations of the present phase are due in a second, over all ranks.
+    /// Operations of the present phase that are due in a second, over all ranks.
     pub fn offer(&self, rate: Option<f64>) {
         self.progress.offered.set(rate);
     }
@@ -182,8 +180,7 @@ impl Group<'_> {
         self.progress.bytes.set(bytes);
     }
 
-    /// At rank 0: the present phase, of which nobody could say how much there is to do, has
-    /// `more` to do than what was done.
+    /// At rank 0: the present phase, whose total was unknown, has `more` to do than what was done.
     pub fn expect(&self, more: u64) {
         if self.is_root() && self.progress.total.get().is_none() {
             let ranks = self.progress.ranks.borrow();
@@ -220,7 +217,7 @@ impl Group<'_> {
         }
     }
 
-    /// Takes down what a rank told: items, failed operations, bytes, and ns since the start.
+    /// Takes a rank's report: items, failed operations, bytes, and ns since the start.
     pub(super) fn hear_progress(&self, from: Rank, words: [u64; 4]) {
         let [items, failed, bytes, elapsed] = words;
         self.progress.ranks.borrow_mut()[from.0 as usize] = Some(Told {
@@ -263,7 +260,7 @@ mod tests {
 
     const SECOND: u64 = 1_000_000_000;
 
-    /// A phase of two ranks: what each told (items, failed, bytes, s), and how long ago.
+    /// A phase of two ranks: the report of each (items, failed, bytes, s), and its age.
     fn book(told: [Option<([u64; 3], u64, Duration)>; 2], now: Instant) -> ProgressBook {
         let book = ProgressBook::new(2);
         book.begin(Some(1000), Some(Nanos(60 * SECOND)));
@@ -284,7 +281,7 @@ mod tests {
     fn rates_of_ranks_over_their_own_times_are_added_up() {
         let now = Instant::now() + Duration::from_secs(100);
         let recent = Duration::from_millis(500);
-        // What the other told is of a second before.
+        // The other rank's report is of a second before.
         let told = [
             Some(([80, 2, 8], 2, Duration::ZERO)),
             Some(([30, 0, 6], 1, recent)),
@@ -321,7 +318,7 @@ mod tests {
         let now = Instant::now() + Duration::from_secs(100);
         let told = [
             Some(([80, 2, 0], 2, Duration::ZERO)),
-            // It told that a second before: fifty were due until then.
+            // Its report is a second old: fifty were due until then.
             Some(([6, 0, 0], 1, Duration::from_millis(500))),
         ];
         let book = book(told, now);

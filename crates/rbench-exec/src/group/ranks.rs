@@ -25,7 +25,7 @@ pub struct Ranks<'a> {
 }
 
 impl<'a> Ranks<'a> {
-    /// Of a world whose ranks are on these hosts; every rank calls this together.
+    /// Forms a world whose ranks are on these hosts; every rank calls this together.
     pub(super) async fn form(
         world: &'a dyn Communicator,
         host_names: Vec<String>,
@@ -50,18 +50,17 @@ impl Ranks<'_> {
         self.world.rank()
     }
 
-    /// Whether this is rank 0.
+    /// Returns true for rank 0.
     pub fn is_root(&self) -> bool {
         self.rank() == Rank(0)
     }
 
-    /// Whether this rank acts for its host.
+    /// Returns true if this rank acts for its host.
     pub fn is_leader(&self) -> bool {
         self.host.rank() == Rank(0)
     }
 
-    /// Whether this rank, the lowest one of them, acts for all that share its
-    /// cache.
+    /// Returns true if this rank, the lowest one of them, acts for all that share its cache.
     pub fn is_cache_leader(&self) -> bool {
         let mine = self.rank().0 as usize;
         let cache = self.cache_of[mine];

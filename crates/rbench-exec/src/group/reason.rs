@@ -1,6 +1,6 @@
-//! Why a group stops.
+//! Reasons why a group stops.
 
-/// Why the group was asked to stop.
+/// The reason why the group was asked to stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StopReason {
     /// A signal with this number reached one of the ranks.
@@ -11,14 +11,14 @@ pub enum StopReason {
     Stuck,
     /// A rank could not start together with the others.
     Start,
-    /// What was to end the run early has happened.
+    /// The trigger that ends the run early has fired.
     Trigger,
     /// A mount no longer answers.
     DeadMount,
 }
 
 impl StopReason {
-    /// As a number above 0, for messages.
+    /// Encodes it as a number above 0, for messages.
     pub(super) fn code(self) -> u64 {
         match self {
             StopReason::Signal(number) => u64::from(number.unsigned_abs()),

@@ -60,7 +60,7 @@ impl Group<'_> {
         }
     }
 
-    /// The workers of this rank end as at a deadline so long after the common start.
+    /// Ends the workers of this rank like at a deadline, `after` the common start.
     pub(super) fn end_phase(&self, after: Nanos) {
         if let Some(start) = self.time.starts_here.get() {
             let at = Nanos(start.0.saturating_add(after.0));

@@ -1,4 +1,4 @@
-//! What ranks make of each other's notes and of their silence.
+//! Tests of ranks that hear each other's notes, or only silence.
 
 use std::pin::Pin;
 
@@ -154,7 +154,7 @@ fn a_rank_that_was_away_itself_takes_nobody_for_lost() {
         let begun = root.heartbeat.looked.get();
         let look_after = |seconds| root.live(begun + Duration::from_secs(seconds));
         look_after(1).expect("nobody is silent for long");
-        // What came meanwhile is not heard yet.
+        // Messages that came meanwhile are not heard yet.
         look_after(100).expect("only this rank was away");
         for seconds in 101..=107 {
             look_after(seconds).expect("7 s have not passed since");

@@ -25,7 +25,7 @@ pub(super) async fn number_of_run(world: &dyn Communicator) -> Result<u64, CommE
 }
 
 impl Group<'_> {
-    /// What is known of the clocks by now.
+    /// The clocks, as known by now.
     pub fn clocks(&self) -> Clocks {
         self.time.clocks.borrow().clone()
     }
@@ -86,8 +86,8 @@ impl Group<'_> {
         Nanos(here.0.saturating_add_signed(offset_ns))
     }
 
-    /// How far two ranks' instants may be apart that are told to be the same, the instant `at` of
-    /// rank 0's clock.
+    /// Largest difference of two ranks' instants that count as equal, at the instant `at` of rank
+    /// 0's clock.
     pub fn clock_error(&self, at: Nanos) -> Nanos {
         let one = self.time.clocks.borrow().error(at);
         Nanos(2 * one.0)
@@ -99,7 +99,7 @@ impl Group<'_> {
         self.time.start.get()
     }
 
-    /// How far ahead an instant lies that rank 0 names and all are to hear of before it.
+    /// Time from now to an instant that rank 0 names and all ranks hear of before it.
     pub(super) fn lead(&self) -> Nanos {
         if self.world.size() == 1 {
             return Nanos(1_000_000);

@@ -1,5 +1,5 @@
-//! What all ranks find out together: numbers over all of them, and work beside the control
-//! plane whose result they agree on.
+//! Common results of all ranks: numbers over all of them, and work beside the control plane whose
+//! result they agree on.
 
 use rbench_comm::Combine;
 
@@ -29,12 +29,12 @@ impl Group<'_> {
         self.quietly(all).await
     }
 
-    /// Whether it is so on any rank.
+    /// Returns true if it is so on any rank.
     pub async fn any(&self, mine: bool) -> Result<bool, ExecError> {
         Ok(self.largest(vec![u64::from(mine)]).await?[0] > 0)
     }
 
-    /// Whether it is so on all ranks.
+    /// Returns true if it is so on all ranks.
     pub async fn all(&self, mine: bool) -> Result<bool, ExecError> {
         Ok(!self.any(!mine).await?)
     }
@@ -48,7 +48,7 @@ impl Group<'_> {
         self.attend(in_thread(work), || 0).await
     }
 
-    /// The same on all ranks, which agree on whether it went well.
+    /// Like [`Group::in_thread`], on all ranks, which agree on its success.
     ///
     /// # Errors
     /// When it failed on some rank, or the ranks cannot talk.

@@ -38,7 +38,7 @@ fn record(word: &str) -> Record {
     }
 }
 
-/// What the block may be: generations, and 0 for nothing.
+/// Permitted contents of the block: generations, and 0 for nothing.
 fn check(words: &str, permitted: &[u64], current: &[u64]) {
     let history = history(words);
     let block = history.block(FILE, BLOCK).expect("written");
@@ -89,7 +89,7 @@ fn a_sync_that_fails_makes_nothing_durable_and_no_later_one_does() {
     check("o w1 W1 s X s S", &[0, 1], &[1]);
     check("o w1 W1 s X w2 W2 s S", &[2], &[2]);
     check("o w1 W1 s S w2 W2 s X s S", &[1, 2], &[2]);
-    // What was under way may have been dropped before it was acknowledged.
+    // A write in flight may have been dropped before it was acknowledged.
     check("o w1 s X W1 s S", &[0, 1], &[1]);
 }
 

@@ -30,7 +30,7 @@ fn content(offset: u64, generation: u64) -> Vec<u8> {
     bytes
 }
 
-/// A block that was written 1, 2, 3 …, and synced behind the first `synced`.
+/// A block that was written 1, 2, 3 …, and synced after the first `synced`.
 fn written(count: u64, synced: u64) -> Block {
     let mut history = History::new(BLOCK as u64);
     let mut take = |kind, generation| {
@@ -76,7 +76,7 @@ fn whole_blocks_are_known_by_their_generation() {
     assert!(is_corrupt(&judge(&content(0, 5), 0, Some(&block))));
     assert!(is_corrupt(&judge(&content(4096, 4), 0, Some(&block))));
     assert!(is_corrupt(&judge(&[0x55; BLOCK], 0, Some(&block))));
-    // The same place in the file of another pass.
+    // The same offset in the file of another pass.
     let second = BlockHeader {
         generation: 1 << 48,
         ..place(0)

@@ -10,7 +10,7 @@ use rbench_sys::promises::{Evidence, Verdict};
 
 use super::{Clients, Counted, End, Pair, judged};
 
-/// How long a client makes and removes names.
+/// Time for which a client makes and removes names.
 const DURING: Nanos = Nanos(500_000_000);
 
 impl Clients<'_, '_> {

@@ -13,14 +13,14 @@ use crate::group::{ExecError, Group};
 
 /// Threads of each client.
 const THREADS: usize = 2;
-/// How long they may take to end.
+/// Time limit for their end.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Threads that work until they are told to end, or this is dropped.
+/// Threads that work until they are stopped, or this is dropped.
 pub(in crate::check) struct Load {
     stop: Arc<AtomicBool>,
     threads: Vec<JoinHandle<Step<u64>>>,
-    /// Why one could not be started.
+    /// Reason why one could not be started.
     wrong: Option<String>,
 }
 

@@ -8,7 +8,7 @@ use rbench_sys::promises::{Evidence, Verdict};
 use super::sights::add;
 use super::{Clients, Counted, End, Pair, judged};
 
-/// How long they want it.
+/// Time for which they contend for it.
 const DURING: Nanos = Nanos(1_000_000_000);
 
 impl Clients<'_, '_> {
@@ -25,7 +25,7 @@ impl Clients<'_, '_> {
             place(&made)
         })
         .await?;
-        // Who had it at a time is for clocks to say: they are compared before and behind it.
+        // Holders are compared by clocks, which are compared before and after it.
         self.group.keep_time_at_the_end().await?;
         let (go, began) = self.group.instant().await?;
         let mut taken = None;
@@ -54,7 +54,7 @@ impl Clients<'_, '_> {
         }
         let (counted, apart) = judge(all, slack);
         let (tries, violations) = (counted.tries, counted.violations);
-        // Who never waits for another one does not know whether they were kept apart.
+        // Clients that never wait for each other prove nothing about the lock.
         if violations == 0 && counted.pairs.iter().all(|pair| pair.times.is_empty()) {
             return Err(End::undecided(format!(
                 "the lock was taken {tries} times, but no client ever waited for another one"
@@ -81,7 +81,7 @@ fn judge(mut all: Vec<(usize, Held)>, slack: Nanos) -> (Counted, Nanos) {
     all.sort_by_key(|(_, held)| held.got);
     let mut counted = Counted::default();
     let mut worst = Nanos(0);
-    // Who has it longest so far.
+    // The holder with the latest release until now.
     let mut last: Option<(usize, Held)> = None;
     for (client, held) in all {
         counted.tries += 1;

@@ -13,7 +13,7 @@ use super::{Clients, Counted, End, UNSUPPORTED};
 /// Names, and the time from one to the next.
 const ROUNDS: usize = 50;
 const EVERY: Nanos = Nanos(4_000_000);
-/// So often at most they are wanted, all of them other names, until two clients were there at once.
+/// Largest number of repetitions, each with other names, until the calls of two clients overlap.
 const AGAIN: usize = 8;
 
 impl Clients<'_, '_> {
@@ -52,7 +52,7 @@ impl Clients<'_, '_> {
             part = Some(self.part(prepare).await?);
         }
         self.meet(part).await?;
-        // Who is late is not in the race.
+        // A late client does not take part in the race.
         self.group.keep_time_at_the_end().await?;
         let (go, by_root) = self.group.instant().await?;
         let mut part = None;
@@ -87,7 +87,7 @@ impl Clients<'_, '_> {
     }
 }
 
-/// How a round ended for a client, on rank 0's clock.
+/// The result of a round for a client, on rank 0's clock.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 struct Ended {
     begun: Nanos,
@@ -97,16 +97,16 @@ struct Ended {
 }
 
 impl Ended {
-    /// Whether the calls of two clients may have been under way at once, by clocks that are so
-    /// far apart at most.
+    /// Returns true if the calls of two clients may have overlapped, by clocks that differ by at
+    /// most `slack`.
     fn meets(&self, other: &Ended, slack: Nanos) -> bool {
         let before = |a: &Ended, b: &Ended| b.begun.since(a.ended) > slack;
         !before(self, other) && !before(other, self)
     }
 }
 
-/// What follows from how each round ended for each client. Where all went well it counts only if
-/// somebody was there while the winner was.
+/// The verdict on the results of all rounds. A round without violation counts only if a loser's
+/// call overlaps with the winner's.
 fn judge(race: Race, ends: &[Vec<Ended>], slack: Nanos) -> (Verdict, Counted) {
     let (mut none, mut several, mut others) = (0, 0, BTreeMap::new());
     let mut counted = Counted::default();

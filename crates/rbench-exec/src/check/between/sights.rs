@@ -10,33 +10,33 @@ use serde::{Deserialize, Serialize};
 
 use super::{Clients, Counted, End, Pair, Part, Unfinished, judged};
 
-/// So many things at a time ...
+/// Number of items at a time ...
 const WIDTH: usize = 8;
 /// ... and again up to so often, while all of it takes less than this.
 const ROUNDS: usize = 4;
 const ENOUGH: Nanos = Nanos(1_000_000_000);
-/// How long something may take to be seen at most.
+/// Longest time until a change must be seen.
 const WITHIN: Duration = Duration::from_secs(10);
 
-/// When something was done, on rank 0's clock.
+/// Time of a change, on rank 0's clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 struct Acted {
     begun: Nanos,
     done: Nanos,
 }
 
-/// What is wrong with what a client saw.
+/// A wrong observation of a client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Wrong {
     seen: String,
-    /// How long behind the act it is known to have been so.
+    /// Time after the change at which it was still so.
     behind: Nanos,
-    /// Who did it, and who looked.
+    /// The clients that changed and observed it.
     from: usize,
     to: usize,
 }
 
-/// Which round of which check, and who acts in it.
+/// A round of a check, with the client that acts in it.
 #[derive(Debug, Clone, Copy)]
 struct Round {
     check: usize,
@@ -46,7 +46,7 @@ struct Round {
     width: usize,
 }
 
-/// What a client tells of a round: of everything, in its order.
+/// The report of a client on a round: on all items, in their order.
 #[derive(Debug, Serialize, Deserialize)]
 enum Told {
     /// The one that acts.
@@ -55,14 +55,14 @@ enum Told {
     Watched(Vec<Watched>),
 }
 
-/// What was counted in a round, and the worst of it.
+/// Counts of a round, and its worst observation.
 type Found = (Vec<Pair>, Option<Wrong>);
 
-/// What an acting client keeps, and when it did each thing.
+/// Objects that an acting client keeps, and the times of its changes.
 type Acts = (Vec<Hand>, Vec<(Nanos, Nanos)>);
 
 impl Round {
-    /// What a client looks at: where lookers disturb each other each thing has one.
+    /// The items that a client watches: where pollers disturb each other, each item has one.
     fn items(self, sight: &Sight, client: usize) -> impl Iterator<Item = usize> + use<> {
         let Round {
             number,
@@ -93,7 +93,7 @@ impl Clients<'_, '_> {
         let mut pairs: Vec<Pair> = Vec::new();
         let mut worst = None;
         for actor in 0..clients {
-            // What clocks may be apart hides what is late.
+            // The clocks' error hides late observations.
             self.group.keep_time_at_the_end().await?;
             let begun = MonotonicClock.now();
             for number in 0..ROUNDS {
@@ -216,7 +216,8 @@ impl Clients<'_, '_> {
         self.fold(sight, round, &met?, (by_root, within))
     }
 
-    /// What all of them told of a round, which began at the instant `go` of rank 0's clock.
+    /// Evaluates the reports of all clients on a round, which started at the instant `go` of rank
+    /// 0's clock.
     fn fold(
         &self,
         sight: &Sight,
@@ -316,7 +317,7 @@ fn act(
     Ok((kept, times))
 }
 
-/// Looks at all of it, each in a thread of its own.
+/// Watches all items, each in a thread of its own.
 fn watch(
     sight: &Sight,
     lookers: &[Looker],
@@ -353,7 +354,7 @@ fn watch(
     })
 }
 
-/// The same with its instants on another clock.
+/// Converts its instants to another clock.
 fn on_clock(seen: Watched, there: impl Fn(Nanos) -> Nanos) -> Watched {
     let Watched {
         settled,
@@ -392,7 +393,7 @@ fn judge(
                 settled.since(acted.done)
             }
             None => {
-                // The first look behind it may have begun long behind it.
+                // The first look after it may have started long after it.
                 pair.gap = pair.gap.max(settled.since(acted.done));
                 Nanos(0)
             }
@@ -403,10 +404,10 @@ fn judge(
     let early = seen
         .first
         .is_some_and(|first| acted.begun.since(first) > slack);
-    // What is made again may be missing or empty in between.
+    // An item that is made again may be missing or empty in between.
     let between = |odd: &&str| !sight.always && ["ENOENT", ""].contains(odd);
     let odd = seen.odd.as_deref().filter(|odd| !between(odd));
-    // What was stale to the end is late by as much as it was looked for, at least.
+    // A change that was stale to the end is late by at least the time for which it was watched.
     let never = seen.settled.is_none() && stale.is_none();
     let worse = never || early || seen.back || odd.is_some();
     let lag = stale.map_or(Nanos(0), |(lag, ..)| lag);
@@ -452,7 +453,7 @@ mod tests {
         }
     }
 
-    /// What is said, the times, and the gap.
+    /// Compares the text, the times, and the gap.
     fn check(name: &str, seen: &Watched, expect: (Option<&str>, &[u64], u64)) {
         let mut pair = Pair::default();
         let wrong = judge(find(name), ACTED, seen, Nanos(100), &mut pair);

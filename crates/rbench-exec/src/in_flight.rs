@@ -18,7 +18,7 @@ use crate::meter::Meter;
 use crate::pace::Gate;
 use crate::queue::{MUCH, Queue, Wait};
 
-/// What comes next in a slot.
+/// The next step of a slot.
 pub enum Next {
     /// An operation, which is prepared.
     Ready {
@@ -36,39 +36,39 @@ pub enum Next {
     At(Nanos, bool),
     /// The slot is free, and nothing begins in it before that instant.
     Free(Option<Nanos>),
-    /// What comes next has to wait for one in flight.
+    /// The next operation has to wait for one in flight.
     Behind,
     /// Nothing any more, in any slot that is free.
     End,
 }
 
-/// What follows an operation that has ended.
+/// The state of a slot after its operation has ended.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Then {
     /// Its slot is free.
     Free,
-    /// What comes next in the slot, unless the time is over.
+    /// The next operation of the slot follows, unless the time is over.
     Next,
-    /// The same, whatever the time.
+    /// Like `Next`, whatever the time.
     Rest,
 }
 
-/// How an operation ended.
+/// The result of an operation.
 #[derive(Clone, Copy)]
 pub struct Ended {
     /// Bytes that it moved, or the first error.
     pub result: Result<usize, Errno>,
-    /// When it started.
+    /// Its start.
     pub start: Nanos,
-    /// When it ended.
+    /// Its end.
     pub end: Nanos,
     /// The ring takes nothing more.
     pub is_last: bool,
 }
 
-/// What a worker does, several operations at a time.
+/// The operations of a worker, several at a time.
 pub trait Feed {
-    /// What is known of the operation in a slot.
+    /// The state of the operation in a slot.
     type Place: Default;
 
     /// Prepares what comes next in a slot with nothing in flight. Outside the timer.
@@ -80,7 +80,7 @@ pub trait Feed {
         to: (&Gate, &mut Meter),
     ) -> Next;
 
-    /// Whether it is done although the time is over, as a part of it was.
+    /// Returns true if it is done although the time is over, as a part of it was done.
     fn is_amid(&self, _place: &Self::Place) -> bool {
         false
     }
@@ -91,7 +91,7 @@ pub trait Feed {
     /// Starts it; false: there is nothing for the ring to do. Inside the timer.
     fn submit(&self, slot: usize, place: &Self::Place, ring: &mut NamesInFlight) -> bool;
 
-    /// Whether it is an operation of a row; otherwise what comes before or after one.
+    /// Returns true if it is an operation of a row; otherwise it comes before or after one.
     fn is_timed(&self, _place: &Self::Place) -> bool {
         true
     }
@@ -106,16 +106,16 @@ pub trait Feed {
         to: (&Gate, &mut Meter),
     ) -> Then;
 
-    /// Whether what comes next is done alone.
+    /// Returns true if the next operation is done alone.
     fn is_alone(&self) -> bool {
         false
     }
 
-    /// Whether operations have times of their own at which they start.
+    /// Returns true if operations have intended starts.
     fn is_paced(&self) -> bool;
 }
 
-/// What is done in a slot.
+/// The stage of a slot.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Stage {
     /// Nothing: it is free, or goes no further.
@@ -130,7 +130,7 @@ enum Stage {
     UnderWay(Nanos),
 }
 
-/// What a run works with.
+/// The context of a run.
 struct Work<'a, F> {
     feed: &'a mut F,
     gate: &'a Gate,
@@ -154,7 +154,7 @@ pub struct InFlight<P> {
 }
 
 impl<P: Default> InFlight<P> {
-    /// With room for so many operations, each of so many bytes and calls at most, and so many files besides
+    /// Makes room for `depth` operations, each of up to `bytes` and `calls`, and for `files` other than
     /// theirs; paths are relative to the directory of `fs`, which is dropped later. `op` is for failures.
     ///
     /// # Errors
@@ -233,13 +233,13 @@ impl<P: Default> InFlight<P> {
         self.queue.tell(work.meter);
     }
 
-    /// Whether nothing is waited for but that something may begin.
+    /// Returns true if all waiting slots wait to begin something.
     fn only_rests(&self) -> bool {
         let rests = |slot: usize| self.stages[slot] == Stage::Rests;
         self.waiting.iter().all(|Reverse((_, slot))| rests(*slot))
     }
 
-    /// Those whose time has come go on.
+    /// Advances the slots whose time has come.
     fn wake<F: Feed<Place = P>>(&mut self, now: Nanos, work: &mut Work<'_, F>) {
         while let Some(Reverse((at, slot))) = self.waiting.peek().copied()
             && at <= now
@@ -369,7 +369,7 @@ impl<P: Default> InFlight<P> {
         }
     }
 
-    /// What was prepared does not start, unless a part of it was done: the worker ends.
+    /// The worker ends: prepared operations do not start, unless a part was done.
     fn put_back<F: Feed<Place = P>>(&mut self, feed: &mut F) {
         let waiting = self.waiting.drain().map(|Reverse((_, slot))| slot);
         self.pending.extend(waiting);
@@ -388,7 +388,7 @@ impl<P: Default> InFlight<P> {
 
     /// Takes in what is complete, records it, and prepares what follows.
     fn reap<F: Feed<Place = P>>(&mut self, work: &mut Work<'_, F>, wait: Wait) {
-        // What has started goes to the kernel now, also when more is to be recorded first.
+        // Started operations go to the kernel now, also when more is to be recorded first.
         let wait = match self.queue.all_noted() {
             true => wait,
             false => Wait::Poll,
@@ -416,7 +416,7 @@ impl<P: Default> InFlight<P> {
         F: Feed<Place = P>,
     {
         let Completion { slot, result } = done;
-        // Of a ring that fails nothing else hears than what was in flight.
+        // With a failing ring, only operations in flight get a result.
         let Stage::UnderWay(start) = self.stages[slot] else {
             return;
         };

@@ -91,7 +91,7 @@ type Parts = BTreeMap<(u64, u64), Held>;
 struct Begun {
     /// On rank 0's clock.
     at: Nanos,
-    /// The same instant here.
+    /// Like `at`, as an instant of this rank.
     here: Instant,
 }
 

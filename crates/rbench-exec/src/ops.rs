@@ -42,10 +42,10 @@ use places::Tree;
 
 pub use places::Places;
 
-/// Stands behind the names of items after the native rename phase.
+/// Suffix of the names of items after the native rename phase.
 const RENAMED: &str = ".r";
 
-/// What a stream of random gaps between intended starts is for.
+/// Stream of the random gaps between intended starts.
 const STREAM_STARTS: u64 = 15;
 
 /// Creates the runner of one worker of a phase.
@@ -85,7 +85,7 @@ pub trait ItemOp {
     /// Fills `data` with the data of the current item. Untimed.
     fn load(&mut self, _data: &mut [u8]) {}
 
-    /// Whether what was prepared may be done; if not, the worker ends.
+    /// Returns true if the prepared operation may be done; if not, the worker ends.
     fn may_act(&self) -> bool {
         true
     }
@@ -133,7 +133,7 @@ pub trait ItemOp {
         false
     }
 
-    /// System calls so far beyond those that the items needed.
+    /// System calls until now beyond those that the items needed.
     fn again(&self) -> Retries {
         Retries::default()
     }
@@ -188,7 +188,7 @@ pub struct ItemRunner<O> {
     progress: Progress,
     visit: Visit,
     issued: u64,
-    /// So many are issued in this run.
+    /// Number of operations to issue in this run.
     limit: u64,
     /// The latest reading of the clock.
     now: Nanos,
@@ -349,7 +349,7 @@ impl<O: ItemOp> Program for ItemRunner<O> {
 
     #[inline(always)]
     fn is_sure(&self, _intended: &Option<Nanos>) -> bool {
-        // The gate was looked at before it was prepared.
+        // The gate was checked before it was prepared.
         true
     }
 
@@ -478,8 +478,8 @@ impl<O: ItemOp> Runner for ItemRunner<O> {
 
     fn look(&mut self, ended: bool) -> Pages {
         let mut all = Pages::default();
-        // Opening a file changes what the cache has of its name and, on FUSE,
-        // of its content: of all items few are looked at, and only before.
+        // Opening a file changes what the cache has of its name and, on FUSE, of its content: only
+        // a few of all items are checked, and only before the phase.
         let count = self.visit.count;
         let wanted = match self.op.reads_through_cache() && !ended {
             true => sample(count),
@@ -522,30 +522,30 @@ impl<O: ItemOp> Runner for ItemRunner<O> {
     }
 }
 
-/// Most items that a worker looks at before a phase.
+/// Most items that a worker checks before a phase.
 const SAMPLE_MOST: u64 = 8;
-/// The items of which one is looked at.
+/// One of this many items is checked.
 const SAMPLE_EVERY: u64 = 64;
 
-/// How many of `count` items are looked at before a phase: none of few, as
-/// looking opens them, and what was opened is not cold any more.
+/// Number of items, of `count`, that are checked before a phase: none of few, as the check opens
+/// them, and an opened file is not cold any more.
 fn sample(count: u64) -> u64 {
     (count / SAMPLE_EVERY).min(SAMPLE_MOST)
 }
 
-/// The place of the `nth` of so many `wanted` ones, evenly among `count`.
+/// The place of the `nth` of `wanted` ones, evenly among `count`.
 fn spread(nth: u64, wanted: u64, count: u64) -> u64 {
     (u128::from(nth) * u128::from(count) / u128::from(wanted.max(1))) as u64
 }
 
-/// Opens `path` for reading, looks what of it the page cache holds, and closes
-/// it; `None` where that cannot be told.
+/// Opens `path` for reading, counts its pages in the page cache, and closes it; `None` where they
+/// cannot be counted.
 fn peek(fs: &dyn Fs, path: &CStr) -> Option<Pages> {
-    // Without a real directory behind them calls are only taken down.
+    // Without a real directory, calls are only recorded.
     fs.directory()?;
     let fd = fs.open(path, OpenFlags::READ).ok()?;
     let found = fs.resident(fd);
-    // What is wrong with the file the phase will find.
+    // The phase will find an error of the file.
     let _ = fs.close(fd);
     found.map(|Resident { pages, cached }| Pages {
         files: 1,
@@ -574,8 +574,8 @@ fn perform(
     }
 }
 
-/// Stats of items of `plan` that nobody looks up: the loop of all metadata
-/// operations with nothing behind it, for so many operations.
+/// Stats of items of `plan` without lookups: the loop of all metadata operations over a file system
+/// that does nothing, for this many operations.
 ///
 /// # Errors
 /// When there is not the memory.
@@ -607,14 +607,14 @@ pub(crate) fn over_nothing(plan: &MetaPlan, operations: u64) -> Prepared {
     plain::over_nothing(&scene, operations)
 }
 
-/// What one metadata phase works on, the same for all workers of a rank.
+/// The context of one metadata phase, the same for all workers of a rank.
 #[derive(Clone)]
 pub struct OpContext {
     /// The workload.
     pub plan: Arc<MetaPlan>,
     /// The phase.
     pub phase: PhasePlan,
-    /// What is fixed for its kind.
+    /// The fixed properties of its kind.
     pub info: &'static PhaseInfo,
     /// The target.
     pub fs: Arc<dyn Fs>,
@@ -630,17 +630,16 @@ pub struct OpContext {
     pub seed: [u64; 2],
     /// After a stonewall: how many items each worker made.
     pub made: Option<u64>,
-    /// Whether the items carry the names that the rename phase gave them.
+    /// The items carry the names that the rename phase gave them.
     pub renamed: bool,
-    /// Whether every directory that was asked for is there, so that listings
-    /// can be checked.
+    /// Every requested directory exists, so that listings can be checked.
     pub all_there: bool,
     /// Open loop: the intended starts of all workers of this rank.
     pub schedule: Option<Arc<Schedule>>,
 }
 
 impl OpContext {
-    /// Whose items this rank works on, where it works on those of one rank.
+    /// The rank whose items this rank works on, where it works on those of one rank.
     pub fn owner(&self) -> Rank {
         match self.phase.who {
             ItemOwner::Each { ahead } => shift::owner(self.rank, ahead, self.ranks),
@@ -654,8 +653,7 @@ impl OpContext {
         self.suffixed(if renamed { RENAMED } else { "" })
     }
 
-    /// How the directories that this phase visits depend on each other, where they are the
-    /// tree's.
+    /// The dependencies between the directories that this phase visits, where they are the tree's.
     fn tree(&self) -> Option<Tree> {
         self.info.items.is_none().then_some(Tree {
             nodes: self.plan.nodes,
@@ -679,7 +677,7 @@ impl OpContext {
     fn runner<O: ItemOp + 'static>(&self, op: O, thread: u32) -> Prepared {
         let visit = self.visit(thread);
         match self.plan.in_flight {
-            // Who has nothing to do needs no ring.
+            // A worker without items needs no ring.
             Some(depth) if visit.visits > 0 && self.info.in_a_ring() => {
                 let runner = ItemRunner::new(op, self.calls(), self.fs.clone(), visit)?;
                 Ok(Box::new(runner.together(depth)?))
@@ -715,7 +713,7 @@ impl OpContext {
         (part(thread), part(thread + 1) - part(thread))
     }
 
-    /// What worker `thread` visits, in which order.
+    /// The items that worker `thread` visits, with their order.
     fn visit(&self, thread: u32) -> Visit {
         let idle = self.rank != Rank(0);
         let (first, all) = match (self.info.items, self.phase.who) {
@@ -759,7 +757,7 @@ impl OpContext {
         }
     }
 
-    /// The same with intended starts, where the phase has a rate.
+    /// The context with intended starts, where the phase has a rate.
     pub fn scheduled(mut self) -> OpContext {
         self.schedule = self.phase.open_loop.map(|open| {
             let workers = Workers::of_rank(self.rank, self.ranks, self.threads);

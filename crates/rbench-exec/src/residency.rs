@@ -1,10 +1,9 @@
-//! What is looked at around a phase that reads, stats or lists: who made the
-//! items, what the page cache holds of the files, which requests reach the
-//! file system, what is fetched for it. All of it between phases, when no
-//! worker works; nothing of it in the timed path.
+//! Observations around a phase that reads, stats or lists: the creator of the items, the files'
+//! pages in the page cache, the requests that reach the file system, the bytes fetched for it. All
+//! of it between phases, when no worker works; nothing of it in the timed path.
 //!
-//! One rank of each cache asks the counters; each worker looks at the files
-//! that it has open. Counts are added up exactly, as everything else is.
+//! One rank of each cache asks the counters; each worker checks the files that it has open. Counts
+//! are added up exactly, like all others.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -23,10 +22,10 @@ use crate::repeats::round;
 use crate::sight::Sight;
 use crate::thread::in_thread;
 
-/// How long a counter may take to answer: what was measured is worth more.
+/// Time limit of a counter's answer: the measured data matters more.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Whether this rank asks the counters for its cache: one rank of each does.
+/// Returns true if this rank asks the counters for its cache: one rank of each does.
 fn asks_for_its_cache(group: &Group<'_>) -> bool {
     group.is_cache_leader()
 }
@@ -43,7 +42,7 @@ fn cache_of(group: &Group<'_>, host: usize) -> usize {
     own.map_or(host, |(_, cache)| *cache as usize)
 }
 
-/// What was found behind some paths.
+/// The mount of some paths.
 struct Found {
     mount: MountInfo,
     counter: Option<RequestCounter>,
@@ -53,7 +52,7 @@ struct Found {
 fn find(paths: &[PathBuf], counts: bool) -> Option<Found> {
     let mut mounts = paths.iter().map(|path| mountinfo::of(path).ok());
     let first = mounts.next()??;
-    // What one mount counts says nothing of another.
+    // Counts of one mount say nothing about another.
     if mounts.any(|other| other.is_none_or(|m| m.mount_point != first.mount_point)) {
         return None;
     }
@@ -87,7 +86,7 @@ pub(crate) async fn turn_to(group: &Group<'_>, mut paths: Vec<PathBuf>) -> Resul
     Ok(())
 }
 
-/// What the counters said at one moment.
+/// Readings of the counters at one moment.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Counts {
     requests: Option<rbench_sys::residency::Requests>,
@@ -124,10 +123,10 @@ fn mount_is_unknown(sight: &Sight) -> bool {
     sight.mount.borrow().is_none()
 }
 
-/// What a rank saw before or after a phase.
+/// A rank's observations before or after a phase.
 #[derive(Debug, Clone)]
 pub(crate) struct Glance {
-    /// Of each worker: its pages, and the operations of a pass.
+    /// For each worker: its pages, and the operations of a pass.
     pub workers: Vec<(Pages, Option<u64>)>,
     pub counts: Counts,
 }
@@ -159,7 +158,7 @@ impl LaneLook {
     }
 }
 
-/// What one rank saw around a phase, by the lanes that ask.
+/// One rank's observations around a phase, by the lanes that ask.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub(crate) struct Seen {
     lanes: Vec<LaneLook>,
@@ -180,8 +179,8 @@ fn lanes_of(outcome: &WorkerOutcome) -> impl Iterator<Item = (usize, &OpStats)> 
 }
 
 impl Seen {
-    /// What this rank saw around `phase`, whose workers did `outcomes`;
-    /// `glances`: before and after it, where it was looked.
+    /// This rank's observations around `phase`, whose workers did `outcomes`; `glances`: before and
+    /// after it, where it was observed.
     pub fn new(
         phase: &Phase,
         outcomes: &[WorkerOutcome],
@@ -302,7 +301,7 @@ fn rows_of<'r>(
         .map(|(nth, (lane, (row, _)))| (row, (nth, lane)))
 }
 
-/// What the ranks of this host saw, at its leader.
+/// The observations of the ranks of this host, at its leader.
 async fn of_host(group: &Group<'_>, mine: Seen) -> Result<Option<Seen>, ExecError> {
     let mine = (std::process::id(), mine);
     let all = group.quietly(group.host.gather_values(&mine)).await?;
@@ -323,7 +322,7 @@ async fn of_host(group: &Group<'_>, mine: Seen) -> Result<Option<Seen>, ExecErro
     Ok(merged)
 }
 
-/// What was seen of each cache, with its number and its first host.
+/// The observations of each cache, with its number and its first host.
 fn by_cache(group: &Group<'_>, hosts: Vec<(usize, Seen)>) -> Vec<(usize, usize, Seen)> {
     let mut caches: BTreeMap<usize, (usize, Seen)> = BTreeMap::new();
     for (host, seen) in hosts {
@@ -339,7 +338,7 @@ fn by_cache(group: &Group<'_>, hosts: Vec<(usize, Seen)>) -> Vec<(usize, usize, 
         .collect()
 }
 
-/// What was seen of one row: of the lane `lane`, the `nth` that asks.
+/// The residency of one row: of the lane `lane`, the `nth` that asks.
 fn row_of(
     group: &Group<'_>,
     phase: &Phase,

@@ -59,29 +59,29 @@ pub struct Step {
     pub op: OpKind,
     /// Its row among those of the worker.
     pub lane: usize,
-    /// Which round of those in flight it belongs to.
+    /// Number of its round among those in flight.
     pub flight: usize,
     /// It is the first of its round.
     pub begins: bool,
-    /// Which of the worker's open files it makes, uses or closes.
+    /// Number of the worker's open file that it opens, uses or closes.
     pub slot: usize,
-    /// When it is meant to start, by the worker's clock: response times count from there.
+    /// Intended start, by the worker's clock: response times count from there.
     pub intended: Option<Nanos>,
     /// Not before that, by the worker's clock; waiting for it is in no latency.
     pub not_before: Option<Nanos>,
 }
 
-/// What a step counts as.
+/// The classification of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
     /// Done, or failed, as its calls said.
     Plain,
-    /// What it was to work on was not there any more, or already there: another worker was
-    /// faster. Counted apart from errors.
+    /// Its object did not exist any more, or already existed: another worker was faster. Counted
+    /// apart from errors.
     Missed,
 }
 
-/// What comes next.
+/// The next step of a round.
 #[derive(Debug, Clone, Copy)]
 pub enum Coming {
     /// This step.
@@ -90,25 +90,26 @@ pub enum Coming {
     Again,
     /// Nothing before that instant, by the worker's clock: then it is to be asked again.
     Later(Nanos),
-    /// The same, where that instant is the intended start of what is passed over then.
+    /// Like `Later`, where that instant is the intended start of an operation that is passed over
+    /// then.
     Due(Nanos),
-    /// The round is over, and the next one has not begun; its place has none before that instant.
+    /// The round is over, and the next one has not started; its place has none before that instant.
     RoundOver(Option<Nanos>),
     /// Nothing any more, in any round in flight that is over.
     End,
 }
 
-/// Where a worker's steps come from: rounds, of which one is in flight or several.
+/// A source of a worker's steps: rounds, one or several of them in flight.
 pub trait Source {
-    /// What comes next in a round in flight; the names of a step go into `names`. Outside the
-    /// timer. A round that is over begins another one.
+    /// The next step of a round in flight; the names of a step go into `names`. Outside the timer.
+    /// A round that is over begins another one.
     fn next(&mut self, flight: usize, names: &mut Names, gate: &Gate, meter: &mut Meter) -> Coming;
 
-    /// What comes next in it does not start, as the gate is closed; the worker ends.
+    /// The next step of that round does not start, as the gate is closed; the worker ends.
     fn put_back(&mut self, flight: usize);
 
-    /// What became of it, and when it was done: what it counts as. Outside the timer, before
-    /// it is recorded.
+    /// Takes the result of a step and its times; returns its classification. Outside the timer,
+    /// before it is recorded.
     fn ended(
         &mut self,
         step: &Step,
@@ -116,7 +117,7 @@ pub trait Source {
         time: (Nanos, Nanos),
     ) -> Verdict;
 
-    /// Behind the recording of a step: rounds may be recorded.
+    /// Called after the recording of a step: rounds may be recorded.
     fn recorded(&mut self, _step: &Step, _gate: &Gate, _meter: &mut Meter) {}
 
     /// The row in which a close counts that failed when all is over.
@@ -132,18 +133,18 @@ pub trait Source {
         0
     }
 
-    /// Whether what comes now comes before all rounds: it is done in the flight 0 alone.
+    /// Returns true if the next step comes before all rounds: it is done in the flight 0 alone.
     fn comes_before_rounds(&self) -> bool {
         false
     }
 
-    /// Whether all steps of a round are done, so that only its end comes next: that is noted also
-    /// where the time is over.
+    /// Returns true if all steps of a round are done, so that only its end comes next: that is
+    /// noted also where the time is over.
     fn ends_round(&self, _flight: usize) -> bool {
         false
     }
 
-    /// Whether rounds have times of their own at which they start.
+    /// Returns true if rounds have intended starts.
     fn is_paced(&self) -> bool {
         false
     }
@@ -225,7 +226,7 @@ impl<S: Source> Account<S> {
         Failure::new(step.op, name.to_string_lossy(), kind)
     }
 
-    /// What was left open was closed.
+    /// A file that was left open was closed.
     fn closed(&mut self, slot: usize, result: Result<(), Errno>, meter: &mut Meter) {
         let Err(errno) = result else {
             return;
@@ -237,7 +238,7 @@ impl<S: Source> Account<S> {
     }
 }
 
-/// A buffer for calls of so many bytes at most.
+/// Size of a buffer for calls of this many bytes at most.
 pub(crate) fn buffer_bytes(bytes_max: u64) -> usize {
     bytes_max as usize + PIECES_BYTES
 }
@@ -253,7 +254,7 @@ pub struct StepRunner<S> {
     now: Nanos,
 }
 
-/// What the calls are made with.
+/// The objects with which calls are made.
 struct Hand {
     fs: Arc<dyn Fs>,
     /// By slot: what it holds open.
@@ -262,8 +263,8 @@ struct Hand {
 }
 
 impl<S: Source> StepRunner<S> {
-    /// A runner of `source`, whose steps have so many slots and calls of so many bytes at
-    /// most; what it writes is the data of `data`.
+    /// A runner of `source`, whose steps have this many slots and calls of up to `bytes_max`; it
+    /// writes the data of `data`.
     ///
     /// # Errors
     /// When there is not the memory.
@@ -361,7 +362,7 @@ impl<S: Source> Program for StepRunner<S> {
 
     #[inline(always)]
     fn is_sure(&self, _step: &Step) -> bool {
-        // The gate was looked at before it was prepared.
+        // The gate was checked before it was prepared.
         true
     }
 
@@ -490,7 +491,7 @@ mod tests {
         }
     }
 
-    /// What a script does: the calls, and (done, missed, failed, bytes).
+    /// Runs a script: returns the calls, and (done, missed, failed, bytes).
     fn run(
         fs: impl Fs + 'static,
         lines: impl Fn() -> Vec<String>,
@@ -570,7 +571,7 @@ mod tests {
             "stat c = ENOENT",
             "rename b -> other",
             "open other read",
-            // What was left open.
+            // It was left open.
             "close other",
         ];
         assert_eq!(lines, expect);

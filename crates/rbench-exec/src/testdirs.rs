@@ -38,13 +38,13 @@ pub(crate) struct TestDirs {
     keeps: Vec<usize>,
     /// Set if every host sees the same directories.
     shared: bool,
-    /// Those of `dirs` that did not exist before.
+    /// Members of `dirs` that did not exist before.
     made: Vec<PathBuf>,
     /// Test directories of the pass that this rank created.
     made_now: Vec<PathBuf>,
     /// Open `dirs` whose parents others may change.
     tops: Held,
-    /// The same for the test directories of the pass.
+    /// Like `tops`, for the test directories of the pass.
     held: Held,
 }
 
@@ -277,7 +277,7 @@ impl TestDirs {
         if !self.real {
             for path in paths {
                 if let Ok(path) = c_path(&path) {
-                    // What a recorder says of it is in its log.
+                    // The result from a recorder is in its log.
                     let _ = self.fs.on_path(Call::Rmdir, &path);
                 }
             }

@@ -1,8 +1,8 @@
-//! Whether the rate of all workers of all ranks together has become steady, at rank 0.
+//! Judges at rank 0 whether the total rate of all workers of all ranks has become steady.
 //!
-//! Only whole intervals are judged: those of which every worker has handed over all that
-//! it did. A worker whose operation takes long delays the judgement, and never makes it
-//! look at a part.
+//! Only whole intervals are judged: those for which every worker has handed over all its
+//! operations. A worker whose operation takes long delays the judgement, which never covers a part
+//! of an interval.
 
 use std::collections::BTreeMap;
 
@@ -15,9 +15,9 @@ use rbench_core::timeline::Bin;
 pub struct Judge {
     rule: SteadyRule,
     watch: SteadyWatch,
-    /// Which rows of the phase count: those that move data.
+    /// The rows of the phase that count: those that move data.
     counts: Vec<bool>,
-    /// The intervals of the timeline, of which each value of the rate has `each`.
+    /// The interval of the timeline; each value of the rate covers `each` of them.
     interval: Nanos,
     each: u64,
     /// The first interval that no value has yet.
@@ -87,7 +87,7 @@ impl Judge {
     /// The phase is over, and all is known of it; where nobody stopped it, it went on up to
     /// its `deadline`, after the common start.
     pub fn end(&mut self, deadline: Option<Nanos>) {
-        // An operation that would have ended behind it may not have begun any more.
+        // An operation that would have ended after it may not have started any more.
         let whole = deadline.filter(|at| at.0 <= self.last.0.saturating_add(self.interval.0));
         let until = whole.map_or(self.last, |at| at.max(self.last));
         self.complete(until.0 / self.interval.0);
@@ -98,7 +98,7 @@ impl Judge {
         Nanos(self.interval.0.saturating_mul(number))
     }
 
-    /// What came of it.
+    /// The result.
     pub fn found(&self) -> Steadiness {
         let full = self.watch.is_full();
         let window = self.watch.window();
@@ -157,7 +157,7 @@ mod tests {
     fn steady_after(judge: &mut Judge, rates: impl IntoIterator<Item = u64>) -> Option<u64> {
         (0..).zip(rates).find_map(|(number, items)| {
             judge.add(0, number, &bin(number, items / 4));
-            // Of a row that does not count.
+            // Belongs to a row that does not count.
             judge.add(1, number, &bin(number, number * 1000));
             assert!(!judge.complete(number), "a part of it is not known yet");
             judge.add(0, number, &bin(number, items - items / 4));

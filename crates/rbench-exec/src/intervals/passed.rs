@@ -1,18 +1,18 @@
-//! How far workers and ranks are: before which interval all that they did is known.
+//! Progress of workers and ranks: the interval before which all their operations are known.
 
 use std::collections::BTreeMap;
 
 use rbench_core::Rank;
 
-/// Those who pass on to this rank what they do, and how far each is.
+/// Workers and ranks that pass their intervals to this rank, with the progress of each.
 #[derive(Debug, Default)]
 pub struct Passed {
     /// The first interval of each worker that may not be handed over in full; the largest
     /// number once it has ended.
     workers: Vec<u64>,
-    /// The same of other ranks, each for all that pass on to it.
+    /// Like `workers`, for other ranks, each with all that pass intervals to it.
     others: BTreeMap<u32, u64>,
-    /// What was told of all of them last.
+    /// The last reported progress of all of them.
     told: u64,
 }
 
@@ -46,14 +46,13 @@ impl Passed {
         known.copied().min().unwrap_or(u64::MAX)
     }
 
-    /// How far they are, if that is news, where what was done from `held` on is still to
-    /// be passed on.
+    /// The progress of all, if it is new; intervals from `held` on are still to be passed on.
     pub fn news(&self, held: Option<u64>) -> Option<u64> {
         let upto = held.map_or(self.all(), |held| held.min(self.all()));
         (upto > self.told).then_some(upto)
     }
 
-    /// That is told.
+    /// Notes that this progress was reported.
     pub fn tell(&mut self, upto: u64) {
         self.told = upto;
     }

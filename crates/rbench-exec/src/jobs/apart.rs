@@ -1,4 +1,4 @@
-//! That the logs of I/O which workers write are nothing else that the run uses.
+//! Checks that the I/O logs that workers write are not used by the run in another way.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::MetadataExt as _;
@@ -10,7 +10,7 @@ use super::find;
 use super::layout::{self, Whose};
 use crate::group::{ExecError, Group};
 
-/// What is compared.
+/// The paths to compare.
 #[derive(Debug, Default)]
 struct Used {
     /// Logs that are written by workers of all ranks, and whether by one of this rank.
@@ -60,7 +60,7 @@ impl Used {
         let (mut names, mut files) = (BTreeSet::new(), BTreeSet::new());
         for (path, own) in &self.written {
             let new = names.insert(places.of(path));
-            // Of other ranks' they look for themselves.
+            // Other ranks check their own logs themselves.
             let id = own.then(|| identity(path)).flatten();
             if !new || id.is_some_and(|id| !files.insert(id)) {
                 return Some(told(path, "two workers would write it"));

@@ -1,5 +1,5 @@
-//! Before anything is opened for writing: that no job writes to a device that
-//! is in use, or to what stands behind one.
+//! Checks, before anything is opened for writing, that no job writes to a device that is in use,
+//! directly or through another device.
 
 use std::path::{Path, PathBuf};
 
@@ -34,9 +34,8 @@ pub async fn check(group: &Group<'_>, plan: &JobsPlan, base: &Path) -> Result<()
     looked.await.map_err(ExecError::as_usage)
 }
 
-/// Whether files of `job` are looked at here: it writes to them or trims them, and it does not
-/// matter that they are looked at before it opens them. What is left out is
-/// looked at when it is open.
+/// Returns true if files of `job` are checked here: it writes to them or trims them, and they may
+/// be checked before it opens them. Other files are checked when they are open.
 fn writes(job: &JobPlan) -> bool {
     let only_verifies = job.verify.as_ref().is_some_and(|v| v.only);
     let named = matches!(job.files.names, FileNames::Given(_));
@@ -50,7 +49,7 @@ fn writes(job: &JobPlan) -> bool {
 fn look(written: &[Written]) -> Result<(), String> {
     let in_use = InUse::look();
     written.iter().try_for_each(|(job, path)| {
-        // What cannot be looked at cannot be opened either, which is told then.
+        // A file that cannot be checked cannot be opened either; the open reports it.
         match in_use.user_of(path) {
             Ok(None) | Err(_) => Ok(()),
             Ok(Some(why)) => Err(format!(

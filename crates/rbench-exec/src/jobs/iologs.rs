@@ -15,13 +15,13 @@ use rbench_sys::inputs;
 use crate::blocks::{Iolog, Iologs, gcd};
 use crate::group::{ExecError, Group};
 
-/// Those of this rank's workers of each job, by its position.
+/// The logs of this rank's workers of each job, by its position.
 #[derive(Debug, Default)]
 pub struct AllIologs {
     of: Vec<Iologs>,
 }
 
-/// What is looked through: a log, and who replays it how.
+/// A log to read in advance, with the way in which it is replayed.
 type Wanted = (PathBuf, Replay);
 
 impl AllIologs {
@@ -76,7 +76,7 @@ impl AllIologs {
         Ok((Cow::Owned(plan), all))
     }
 
-    /// Those of the job with that position.
+    /// The logs of the job with that position.
     pub fn of(&self, job: u32) -> Iologs {
         self.of.get(job as usize).cloned().unwrap_or_default()
     }
@@ -118,7 +118,7 @@ fn wanted(job: &JobPlan, rank: Rank, base: &Path) -> Vec<Wanted> {
     };
     let own = job.workers_of(rank);
     let of = |worker: u64| {
-        // As fio numbers them: the first of its clones is the last.
+        // Numbered like in fio: the first of its clones is the last.
         let turn = match worker - own.start {
             0 => worker,
             clone => own.end - clone,
@@ -131,16 +131,16 @@ fn wanted(job: &JobPlan, rank: Rank, base: &Path) -> Vec<Wanted> {
     own.clone().map(of).collect()
 }
 
-/// How often the logs of jobs are read, each with the first job that does. `ranks`: with
-/// whether they are on this host, whose files and pipes are its own; standard input is that
-/// of the run.
+/// Number of times that the logs of jobs are read, each with the first job that reads it. `ranks`:
+/// with a flag for those on this host, whose files and pipes are its own; standard input is that of
+/// the run.
 fn readers<'p>(
     jobs: impl Iterator<Item = &'p JobPlan>,
     ranks: &[(u32, bool)],
     base: &Path,
 ) -> BTreeMap<PathBuf, (String, u64)> {
     let mut all: BTreeMap<PathBuf, (String, u64)> = BTreeMap::new();
-    // What is kept is read once for all who replay it alike on a rank.
+    // A log that is kept is read once on a rank for all who replay it alike.
     let mut kept: BTreeMap<(u32, PathBuf), Vec<Replay>> = BTreeMap::new();
     for job in jobs {
         let Some(replay) = &job.replay else { continue };
@@ -168,14 +168,14 @@ fn readers<'p>(
     all
 }
 
-/// Why logs cannot be replayed as the plan says, if one that can be read but once is to be
-/// read more often.
+/// The reason why logs cannot be replayed as the plan says, if one that can be read only once is to
+/// be read more often.
 fn shared_input(readers: &BTreeMap<PathBuf, (String, u64)>) -> Option<String> {
     let mut once: BTreeMap<Option<(u64, u64)>, u64> = BTreeMap::new();
     readers.iter().find_map(|(path, (job, count))| {
         let found = match inputs::is_stdin(path) {
             true => None,
-            // What cannot be looked at is told when it is read.
+            // A log without metadata is reported when it is read.
             false => Some(path.metadata().ok().filter(|found| !found.is_file())?),
         };
         let sum = once
@@ -214,7 +214,7 @@ async fn complete(
     job: &mut JobPlan,
     logs: &[Arc<Iolog>],
 ) -> Result<(), ExecError> {
-    // Of a log that cannot be looked through, all has to be expected.
+    // A log that cannot be read in advance may contain everything.
     let unseen = logs.iter().any(|log| log.counts.is_none());
     let mut sums = [0, 0, 0, 0, u64::from(unseen)];
     for log in logs {

@@ -71,7 +71,8 @@ impl Journals {
         agreed.map(|()| made)
     }
 
-    /// Those of the job with that position; where all have the same, they are those of the first.
+    /// The journals of the job with that position; where all have the same, they are those of the
+    /// first.
     pub fn of(&self, job: u32) -> Vec<Log> {
         let own = self.of.get(job as usize).or(self.of.first());
         own.cloned().unwrap_or_default()
@@ -82,7 +83,7 @@ impl Journals {
     /// # Errors
     /// Why it is not.
     pub async fn check(&self, group: &Group<'_>) -> Result<(), ExecError> {
-        // The same on all ranks.
+        // This is the same on all ranks.
         if self.of.is_empty() {
             return Ok(());
         }
@@ -91,7 +92,7 @@ impl Journals {
     }
 }
 
-/// What the journals of a rank have in common.
+/// The common properties of the journals of a rank.
 struct Place<'a, 'g> {
     group: &'a Group<'g>,
     base: &'a Path,
@@ -135,7 +136,7 @@ impl Place<'_, '_> {
         Ok(headers)
     }
 
-    /// Whether journals say anything of what `job` writes.
+    /// Checks that journals can cover the writes of `job`.
     fn check(&self, job: &JobPlan, name: &Path) -> Result<(), String> {
         if !find(job).moves_data {
             let (job, engine) = (&job.name, &job.engine);

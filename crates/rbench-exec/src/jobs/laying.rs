@@ -52,7 +52,7 @@ impl JobRound<'_> {
             return Ok(None);
         }
         let one_view = self.is_seen_everywhere(group).await?;
-        // Where the hosts do not see the same files each has its own.
+        // Where the hosts do not see the same files, each has its own.
         if group.host_names.len() > 1 {
             let elsewhere = group.is_leader() && !group.is_root();
             let second = if elsewhere {
@@ -146,7 +146,7 @@ impl JobRound<'_> {
                 "{refused}: the file is written without preallocation"
             ));
         }
-        // Where a failure was to end the run, it is told.
+        // A failure that was to end the run is reported.
         if end.stopped {
             group.agree(why_unmade(&end, "prepared")).await?;
         }

@@ -34,7 +34,7 @@ const PIECE: u64 = 4 << 20;
 /// Bytes of one file that one worker fills before it looks for more work.
 const PART: u64 = 64 << 20;
 
-/// What stands at a name that is needed.
+/// The required type of file at a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Form {
     /// A file or device, perhaps by a symbolic link.
@@ -45,23 +45,23 @@ enum Form {
     Directory,
 }
 
-/// What a file is needed for.
+/// The requirements on a file.
 #[derive(Debug, Clone, Copy)]
 struct Need {
     form: Form,
     /// Length in bytes that it must have.
     length: u64,
-    /// Whether there must be data in it, not just room.
+    /// There must be data in it, not just room.
     filled: bool,
     reserve: Fallocate,
-    /// Whether room is not enough: the engine makes no file longer.
+    /// Room is not enough: the engine makes no file longer.
     whole: bool,
     pre_read: bool,
-    /// Whether it is left alone if something uses it.
+    /// It is left alone if something uses it.
     guarded: bool,
-    /// Whether it is made if it is not there, and longer if it is too short.
+    /// It is created if it is missing, and made longer if it is too short.
     may_create: bool,
-    /// Whether what was filled is synced.
+    /// Its data is synced after it was filled.
     synced: bool,
 }
 
@@ -98,12 +98,12 @@ pub type Unmade = (PathBuf, Failure);
 #[derive(Debug, Clone, Default)]
 pub struct FileNeeds(BTreeMap<PathBuf, Need>);
 
-/// Which files are looked at.
+/// The set of files to check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Whose {
-    /// Those that belong to a worker of this rank alone.
+    /// The files that belong to a worker of this rank alone.
     Own(Rank),
-    /// Those that all workers share.
+    /// The files that all workers share.
     Shared {
         /// Ranks of the run.
         ranks: u32,
@@ -120,7 +120,7 @@ impl Whose {
         }
     }
 
-    /// The same; one worker, where all have the same parts of the same files.
+    /// Like `workers`; one worker, where all have the same parts of the same files.
     fn first_workers(self, job: &JobPlan, alike: bool) -> Range<u64> {
         match (self, self.workers(job)) {
             (Whose::Shared { .. }, all) if alike => 0..all.end.min(1),
@@ -147,7 +147,7 @@ impl FileNeeds {
             Some(names) if names.removes() => Form::File,
             _ => Form::Any,
         };
-        // What is removed is looked at even if it is not made.
+        // A file to be removed is checked even if it is not created.
         let looks = job.files.pre_read || form == Form::File;
         if !(makes || looks) {
             return;
@@ -193,8 +193,7 @@ impl FileNeeds {
         }
     }
 
-    /// Looks at what is there: what is to be done, and which files cannot be
-    /// looked at.
+    /// Checks the existing files: returns the tasks, and the files that cannot be checked.
     pub fn survey(&self) -> (Vec<Task>, Vec<Unmade>) {
         let (mut tasks, mut failures) = (Vec::new(), Vec::new());
         for (path, need) in &self.0 {
@@ -222,12 +221,12 @@ impl FileNeeds {
         (tasks, failures)
     }
 
-    /// Whether one of these files is at `path`.
+    /// Returns true if one of these files is at `path`.
     pub fn has(&self, path: &Path) -> bool {
         self.0.contains_key(path)
     }
 
-    /// What is to be read once.
+    /// The files to be read once.
     pub fn reads(&self) -> Vec<Task> {
         let wanted = self.0.iter().filter(|(_, need)| need.pre_read);
         wanted
@@ -262,8 +261,8 @@ fn found(path: &Path, form: Form) -> Result<Option<u64>, (Errno, &'static str)> 
     }
 }
 
-/// The files of `job` that this rank looks at and removes: its own, and at rank 0 those
-/// that all share.
+/// The files of `job` that this rank checks and removes: its own, and at rank 0 those that all
+/// share.
 pub fn paths_of(here: &Ranks<'_>, job: &JobPlan, base: &Path) -> Vec<PathBuf> {
     let mut all = paths(job, base, Whose::Own(here.rank()));
     if here.is_root() {
@@ -285,7 +284,7 @@ pub fn parts(job: &JobPlan, base: &Path, whose: Whose) -> Vec<Part> {
     let workers = whose.first_workers(job, job.files.are_alike());
     let part = |jobnum, file| {
         let size = file_size(job, jobnum, file);
-        // Where that follows from the file's length: all of it.
+        // A part that depends on the file's length: all of the file.
         let all = size == 0 || job.files.begins_by_length() || job.files.interleave > 0;
         let (from, length) = match all {
             true => (0, u64::MAX),
@@ -323,12 +322,12 @@ fn length_of(path: &Path) -> Result<Option<u64>, Errno> {
     }
 }
 
-/// Whether there is such a file.
+/// Returns true if there is such a file.
 pub fn is_there(path: &Path) -> bool {
     matches!(length_of(path), Ok(Some(_)))
 }
 
-/// Whether there is surely no such file.
+/// Returns true if there is surely no such file.
 pub fn is_missing(path: &Path) -> bool {
     matches!(length_of(path), Ok(None))
 }
@@ -375,9 +374,9 @@ fn plan_file(path: &Path, need: &Need, found: Option<u64>, tasks: &mut Vec<Task>
 pub struct Task {
     path: PathBuf,
     work: Work,
-    /// Whether the file is left alone if something uses it.
+    /// The file is left alone if something uses it.
     guarded: bool,
-    /// Whether no symbolic link is followed to it.
+    /// No symbolic link is followed to it.
     own: bool,
 }
 
@@ -398,12 +397,12 @@ enum Work {
 }
 
 impl Task {
-    /// Whether its file is among these.
+    /// Returns true if its file is among these.
     pub fn is_of(&self, files: &BTreeMap<PathBuf, Failure>) -> bool {
         files.contains_key(&self.path)
     }
 
-    /// Whether the others of its file need it to be done.
+    /// Returns true if the others of its file need it to be done.
     pub fn makes_the_file(&self) -> bool {
         matches!(self.work, Work::Reserve { .. } | Work::Directory)
     }
@@ -422,7 +421,7 @@ impl Task {
 pub struct Tasks {
     all: Vec<Task>,
     next: AtomicUsize,
-    /// What must not be written to.
+    /// Devices that must not be written to.
     in_use: InUse,
     /// Reservations that were done without.
     refused: Mutex<Vec<Failure>>,
@@ -451,8 +450,8 @@ impl Tasks {
         failed.map_or_else(|_| Vec::new(), |failed| failed.clone())
     }
 
-    /// The first reservation for which there was no room, if any: the writes
-    /// go on to where it is full, as with fio.
+    /// The first reservation for which there was no room, if any: like in fio, the writes go on to
+    /// where it is full.
     pub fn refused(&self) -> Option<Failure> {
         let refused = self.refused.lock().ok()?;
         refused.iter().min_by_key(|failure| &failure.path).cloned()
@@ -599,8 +598,8 @@ impl LayoutRunner {
     }
 }
 
-/// Does a call that makes `path`, once more with the directories in front of it where these
-/// are missing and are to be made.
+/// Does a call that creates `path`; if its parent directories are missing and may be created,
+/// creates them and does it again.
 fn within_folders<T>(
     path: &Path,
     makes: bool,
@@ -631,8 +630,8 @@ fn reserve(fd: &OwnedFd, length: u64, how: Fallocate) -> Result<(), (OpKind, Err
     }
 }
 
-/// Whether a file is of use without the reservation that was refused: the
-/// writes will tell where it is full. As in fio, `keep` is not done without.
+/// Returns true if a file is of use without the reservation that was refused: the writes will show
+/// where it is full. Like in fio, `keep` requires it.
 fn may_go_on(how: Fallocate, errno: Errno) -> bool {
     matches!(how, Fallocate::Native | Fallocate::Posix)
         && matches!(errno, Errno::ENOSPC | Errno::EDQUOT)
@@ -665,10 +664,7 @@ impl Runner for LayoutRunner {
     }
 }
 
-/// That the directories of `job` are there.
-///
-/// # Errors
-/// A sentence that names it.
+/// Checks that the directories of `job` are there.
 pub fn check_directory(job: &JobPlan, base: &Path) -> Result<(), String> {
     job.files.directories().try_for_each(|directory| {
         let path = base.join(directory);

@@ -1,4 +1,4 @@
-//! What block devices and processors of the hosts did while a group of jobs ran.
+//! Activity of block devices and processors of the hosts while a group of jobs runs.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ use super::JobRound;
 use super::layout::{self, Whose};
 use crate::group::{ExecError, Group};
 
-/// What is watched on this rank.
+/// The counters that this rank watches.
 pub(super) struct Watch {
     disks: DiskWatch,
     /// At the leader of a host, where it is asked for.
@@ -20,7 +20,7 @@ pub(super) struct Watch {
     unit_us: Vec<f64>,
 }
 
-/// What a rank is to watch.
+/// The counters that a rank is to watch.
 struct Wanted {
     /// Directories of files, and files that may be devices.
     paths: BTreeSet<PathBuf>,
@@ -55,7 +55,7 @@ impl JobRound<'_> {
             first: self.number == 0,
             paths,
         };
-        // The same on every rank.
+        // This is the same on every rank.
         let any = self.common.whole.idle || self.members.iter().any(|m| m.reports_disks());
         match any {
             true => Watch::begin(group, wanted).await.map(Some),
@@ -65,7 +65,7 @@ impl JobRound<'_> {
 }
 
 impl Watch {
-    /// Begins, untimed: the target is looked at.
+    /// Begins, untimed: reads the counters of the target.
     async fn begin(group: &Group<'_>, wanted: Wanted) -> Result<Watch, ExecError> {
         let cpus = wanted.cpus && group.is_leader();
         let watch = group.agree_in_thread(move || {

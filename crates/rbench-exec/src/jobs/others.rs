@@ -1,5 +1,5 @@
-//! What the jobs of a plan have to do with each other on this rank: whom the end of one
-//! ends, flows, and ramps that several have together.
+//! Connections between the jobs of a plan on this rank: jobs that end others, flows, and ramps that
+//! several share.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::pace::{Flow, RampBytes};
 pub(super) struct Ends {
     groups: u64,
     iterations: u64,
-    /// Whether any job ends others at all.
+    /// A job ends others.
     used: bool,
 }
 
@@ -63,7 +63,7 @@ fn group_of(job: &JobPlan) -> u64 {
     job.report.as_ref().map_or(0, |r| u64::from(r.group))
 }
 
-/// What jobs of a round have in common on this rank, as it is made.
+/// Objects that jobs of a round share on this rank, in the making.
 pub(super) struct Shared<'g, 'a> {
     ends: Ends,
     iteration: u32,
@@ -93,7 +93,7 @@ impl<'g, 'a> Shared<'g, 'a> {
         }
     }
 
-    /// That of one job's workers.
+    /// The shared objects of one job's workers.
     pub(super) fn of(&mut self, member: &Member) -> Others {
         let job = &member.job;
         let with = self.ends.with(job, self.iteration, self.round);
@@ -129,7 +129,7 @@ impl<'g, 'a> Shared<'g, 'a> {
             exit,
             flow,
             ramp,
-            // With threads of its own a job has to do with the others, as with fio.
+            // Like in fio, only a job with threads of its own is serialized with the others.
             blocks: (job.submission.serialize && job.submission.offload)
                 .then(|| Arc::clone(&self.blocks)),
             locks: Arc::clone(&self.locks),

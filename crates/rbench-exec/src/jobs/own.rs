@@ -1,5 +1,5 @@
-//! Files of jobs that are the run's own, as those of `rbench io` are: each worker has a part of
-//! them, of which it is known from phase to phase what is there.
+//! Files of jobs that are the run's own, like those of `rbench io`: each worker has a part of them,
+//! whose state is known from phase to phase.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{Range, RangeInclusive};
@@ -28,18 +28,18 @@ use crate::target::{Target, Workspace as _};
 use crate::verify::{Headers, STEP_BITS, Stamps, WRITE_BITS};
 use crate::worker::{Idle, MakeRunner};
 
-/// What is known of a phase whose files are the run's own.
+/// The state of a phase whose files are the run's own.
 pub(crate) struct OwnPhase {
     pub(super) kept: Kept,
     /// Workers whose files could not be laid out, and why.
     pub(super) unmade: Arc<BTreeMap<u64, Failure>>,
-    /// Whose items each cache works on.
+    /// The ranks whose items each cache works on.
     pub(super) shares: Vec<Share>,
-    /// What relative paths are below, by a descriptor.
+    /// Directory that relative paths start from, by a descriptor.
     pub(super) held: PathBuf,
 }
 
-/// What is known of the files of a pass that are the run's own.
+/// The state of the files of a pass that are the run's own.
 pub(crate) struct OwnFiles<'p> {
     io: &'p IoPlan,
     run: u64,
@@ -55,7 +55,7 @@ pub(crate) struct OwnFiles<'p> {
 }
 
 impl<'p> OwnFiles<'p> {
-    /// None is there yet, of so many workers of this rank.
+    /// No file exists yet, for this number of workers of this rank.
     pub(crate) fn new(io: &'p IoPlan, run: u64, iteration: u32, threads: u32) -> OwnFiles<'p> {
         OwnFiles {
             io,
@@ -124,7 +124,7 @@ impl<'p> OwnFiles<'p> {
         }
     }
 
-    /// What is known before the phase with that number, which writes from the first block on.
+    /// The state before the phase with that number, which writes from the first block on.
     fn kept(&self, target: &Target, step: u64) -> Kept {
         Kept {
             directory: target.directory(),
@@ -141,7 +141,7 @@ impl<'p> OwnFiles<'p> {
         }
     }
 
-    /// The same before `round`.
+    /// The state before `round`.
     pub(crate) fn before(&mut self, group: &Group<'_>, target: &Target, round: &Round) -> OwnPhase {
         let caches = residency::caches(group);
         let ahead = round.job.files.ahead;
@@ -181,7 +181,7 @@ impl<'p> OwnFiles<'p> {
         let some = there.iter().any(|n| *n > 0);
         let any = vec![u64::from(missing), u64::from(some)];
         let any = group.largest(any).await?;
-        // What could not be laid out then may have been written since.
+        // A part that could not be laid out then may have been written since.
         self.unmade = Failures::default();
         if any[0] == 0 {
             return Ok(false);
@@ -200,7 +200,7 @@ impl<'p> OwnFiles<'p> {
         if end.failed && self.share_unmade(group, &round.job, workers).await? {
             group.agree(why_unmade(&end, "laid out")).await?;
         }
-        // What was there before keeps the generation it was written as.
+        // Data that was there before keeps the generation it was written as.
         self.wrote(step, end.covered && any[1] == 0);
         let own = ItemOwner::Each { ahead: 0 };
         self.seen.make(residency::caches(group), own);
@@ -245,7 +245,7 @@ impl<'p> OwnFiles<'p> {
                 if there >= io.whole() {
                     return Ok(Box::new(Idle));
                 }
-                // Whole blocks: what was begun of the next one is written again.
+                // Whole blocks: a block that was written in part is written again.
                 let block = io.small.map_or(io.block(), |_| 1);
                 kept.there = there - there % block;
                 context.job = Arc::new(io.layout(&job, kept.there, workers));

@@ -9,7 +9,7 @@ use rbench_plan::pattern::file_path;
 use super::find;
 use crate::spots::Spot;
 
-/// Those of the jobs of a plan, whose relative paths are below `base`.
+/// The directories of the jobs of a plan, whose relative paths start from `base`.
 pub(super) fn spots(jobs: &JobsPlan, base: &Path, ranks: u32) -> Vec<Spot> {
     let mut spots: BTreeMap<PathBuf, Option<PathBuf>> = BTreeMap::new();
     let all = jobs.rounds.iter().flatten();
@@ -34,7 +34,7 @@ pub(super) fn spots(jobs: &JobsPlan, base: &Path, ranks: u32) -> Vec<Spot> {
     spots.into_iter().map(spot).collect()
 }
 
-/// How many of the first files of a worker may lie in different directories.
+/// Number of the first files of a worker that may lie in different directories.
 fn names(job: &JobPlan) -> u64 {
     match &job.files.names {
         FileNames::Given(names) => (names.len() as u64).min(job.files.count),

@@ -59,8 +59,8 @@ impl JobRound<'_> {
         missing.await
     }
 
-    /// What jobs with `unlink` have used, as far as this rank removes it: files
-    /// named by the user only where the run has made them.
+    /// Files of jobs with `unlink` that this rank removes: files named by the user only where the
+    /// run has created them.
     pub(super) fn to_remove(&self, here: &Ranks<'_>, made: &BTreeSet<PathBuf>) -> Vec<Leftover> {
         let named = |path: &PathBuf| {
             let given = |m: &Member| matches!(m.job.files.names, FileNames::Given(_));
@@ -126,7 +126,7 @@ pub(super) async fn remove(
     gather_texts(group, left.unwrap_or_else(|lost| vec![lost])).await
 }
 
-/// That files are not removed, which may be many.
+/// Message that files are not removed, which may be many.
 pub(super) fn left_as_they_are(
     paths: &[Leftover],
     why: impl Fn(&Path) -> String,

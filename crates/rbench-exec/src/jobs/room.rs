@@ -1,5 +1,5 @@
-//! What jobs take of the room where their files lie, as far as it is certain:
-//! files that are there already are written over, not added.
+//! The certain demand of jobs for room where their files lie: files that exist already are written
+//! over, not added.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use rbench_sys::standing::{Entry, entry};
 use super::find;
 use crate::room::Moment;
 
-/// Most files that are looked at one by one: with more, nothing is certain.
+/// Most files that are checked one by one: with more, nothing is certain.
 const MOST_FILES: u64 = 200_000;
 
 /// The part of a file that a group of jobs is sure to leave.
@@ -27,10 +27,9 @@ struct File {
     stays: bool,
 }
 
-/// What the workers of `ranks` take in each directory, group of jobs by group
-/// of jobs, with what earlier groups leave. `looks`: whether files that are
-/// there are taken off; without, none is touched and it is all that it can be.
-/// `None`: there are too many files to tell.
+/// The demand of the workers of `ranks` in each directory, group of jobs by group of jobs, with
+/// what earlier groups leave. `looks`: existing files are subtracted; without it, none is touched
+/// and the result is the largest demand. `None`: there are too many files.
 pub(super) fn demands(
     plan: &JobsPlan,
     base: &Path,
@@ -88,7 +87,7 @@ fn add(job: &JobPlan, base: &Path, ranks: &[u32], there: &mut BTreeMap<PathBuf, 
     }
 }
 
-/// What a worker does to a file, in bytes from its beginning on.
+/// The effect of a worker on a file, in bytes from its beginning on.
 fn part(job: &JobPlan, jobnum: u64, file: u64) -> File {
     let directions = job.pattern.directions;
     let size = file_size(job, jobnum, file);
@@ -133,7 +132,7 @@ fn part(job: &JobPlan, jobnum: u64, file: u64) -> File {
     }
 }
 
-/// Whether every block of the files is written, whatever happens.
+/// Returns true if every block of the files is certainly written.
 fn writes_all(job: &JobPlan) -> bool {
     let (pattern, pace) = (&job.pattern, &job.pace);
     // With another alignment or a part in sequence, blocks may come twice and
@@ -155,7 +154,7 @@ fn writes_all(job: &JobPlan) -> bool {
         && pace.steady.is_none()
 }
 
-/// Bytes that a path has already: what is no regular file takes no room.
+/// Bytes that a path has already: a file that is not a regular file takes no room.
 fn taken(path: &Path) -> Option<u64> {
     match entry(path) {
         Entry::File(length) => Some(length),

@@ -36,7 +36,7 @@ pub(crate) struct JobRound<'w> {
     /// Files of this rank's workers that could not be made ready, and why:
     /// those workers do nothing but fail.
     pub(super) unmade: RefCell<BTreeMap<PathBuf, Failure>>,
-    /// Where its files are the run's own.
+    /// Present if its files are the run's own.
     pub(super) own: Option<OwnPhase>,
 }
 
@@ -50,10 +50,11 @@ impl<'w> JobRound<'w> {
     ) -> JobRound<'w> {
         let mut lanes: Vec<OpRow> = Vec::new();
         let mut members = Vec::new();
-        // The same in each iteration.
+        // This is the same in each iteration.
         let once: Vec<&JobPlan> = plan.once().iter().flatten().collect();
         for (index, job) in (first..).zip(&plan.rounds[number]) {
-            // Rows of jobs of the same name, in whatever groups, are told apart by their position.
+            // Rows of jobs of the same name, in whatever groups, are distinguished by their
+            // position.
             let twice = once.iter().filter(|other| other.name == job.name).count() > 1;
             let position = index as usize % once.len().max(1) + 1;
             let (name, title) = match (twice, &job.label) {
@@ -91,7 +92,7 @@ impl<'w> JobRound<'w> {
         }
     }
 
-    /// The same in a pass whose files are the run's own.
+    /// The round in a pass whose files are the run's own.
     pub(crate) fn with_own(self, iteration: u32, own: OwnPhase) -> JobRound<'w> {
         JobRound {
             iteration,
@@ -184,7 +185,7 @@ impl<'w> JobRound<'w> {
         self.members.iter().find(|m| m.job.label.is_some())
     }
 
-    /// When time decides for all of them.
+    /// The deadline, if time ends all of them.
     fn deadline(&self) -> Option<Nanos> {
         let wears_out = self.members.iter().find(|m| m.job.pace.wear_out);
         let pace = &wears_out.or(self.io_phase())?.job.pace;
@@ -199,7 +200,7 @@ impl<'w> JobRound<'w> {
         job.pace.together.filter(|_| alone).map(|open| open.rate)
     }
 
-    /// When a phase of `rbench io` ends since it is steady.
+    /// The rule by which a phase of `rbench io` ends once it is steady.
     fn steady(&self) -> Option<SteadyEnd> {
         let pace = &self.io_phase()?.job.pace;
         let from = pace.ramp;
@@ -212,8 +213,8 @@ impl<'w> JobRound<'w> {
         titles.join(", ")
     }
 
-    /// What this rank reads of files; of those that all share, the first rank of
-    /// each host answers.
+    /// The parts of files that this rank reads; for parts that all share, the first rank of each
+    /// host answers.
     fn parts_read(&self, here: &Ranks<'_>) -> Vec<Part> {
         let reads =
             |m: &&Member| m.reads() && m.job.pattern.directions.read && m.job.small.is_none();
@@ -231,7 +232,7 @@ impl<'w> JobRound<'w> {
         parts
     }
 
-    /// What the workers of a job of this rank have in common.
+    /// Data that the workers of a job of this rank share.
     fn context(
         &self,
         group: &Group<'_>,
@@ -244,7 +245,7 @@ impl<'w> JobRound<'w> {
         WorkerContext {
             open_loop: self.is_open(),
             together: blocks::together(job, group.rank(), ranks),
-            // What an earlier group wrote is not what this one wrote.
+            // Writes of an earlier group are not writes of this one.
             run: match self.own {
                 Some(_) => run.key,
                 None => key(&[run.key, self.number as u64]),
@@ -273,7 +274,7 @@ impl<'w> JobRound<'w> {
         }
     }
 
-    /// Whether any job has intended starts.
+    /// Returns true if any job has intended starts.
     fn is_open(&self) -> bool {
         let rated = |job: &JobPlan| {
             let (pace, stalls) = (&job.pace, job.replay.as_ref().map(|replay| replay.stalls));
@@ -346,8 +347,7 @@ impl<'w> JobRound<'w> {
         job.workers_of(rank).filter_map(why).collect()
     }
 
-    /// What is looked at around jobs that read. Who has used files that the
-    /// user named is not known.
+    /// Observations around jobs that read. It is unknown who has used files that the user named.
     fn looking(&self) -> Option<Looking> {
         // A job's own lanes are numbered from 0.
         let row = |m: &Member| Some(m.lane_numbers.start + m.lanes.read?);
@@ -377,7 +377,7 @@ impl<'w> JobRound<'w> {
         all.into_iter().collect()
     }
 
-    /// Operations of all ranks, where they can be told.
+    /// Operations of all ranks, where they are known.
     pub(super) fn expected(&self, ranks: u32) -> Option<u64> {
         let each: Option<Vec<u64>> = self.members.iter().map(|m| expected(&m.job)).collect();
         each.map(|each| each.iter().sum::<u64>().saturating_mul(u64::from(ranks)))

@@ -8,7 +8,7 @@ use super::find;
 use crate::blocks::Lanes;
 use crate::phase::OpRow;
 
-/// Which lanes a job has: reads, writes, trims, syncs.
+/// The lanes that a job has: reads, writes, trims, syncs.
 fn directions(job: &JobPlan) -> [bool; 4] {
     let directions = job.pattern.directions;
     let verify = job.verify.as_ref();

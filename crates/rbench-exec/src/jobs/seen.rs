@@ -1,4 +1,4 @@
-//! Whether all hosts see the files that rank 0 sees.
+//! Checks that all hosts see the files that rank 0 sees.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use crate::group::{ExecError, Group};
 use crate::target::SEEN_WITHIN;
 
 impl JobRound<'_> {
-    /// Whether every host sees a file that rank 0 has.
+    /// Returns true if every host sees a file that rank 0 has.
     pub(super) async fn is_seen_everywhere(&self, group: &Group<'_>) -> Result<bool, ExecError> {
         if group.host_names.len() == 1 {
             return Ok(true);

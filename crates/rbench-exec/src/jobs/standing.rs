@@ -1,4 +1,5 @@
-//! What must be there, or must not, before a run begins; and what it removes of what it made.
+//! Files that must exist, or must not, before a run starts; and the removal of files that it
+//! created.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

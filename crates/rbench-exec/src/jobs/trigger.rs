@@ -1,4 +1,4 @@
-//! What ends the jobs early on purpose, and what is run then.
+//! The trigger that ends the jobs early on purpose, and its command.
 
 use std::time::Duration;
 
@@ -30,7 +30,7 @@ impl JobRound<'_> {
     }
 }
 
-/// Whether the group was stopped by the trigger; runs its command on each host then. All
+/// Returns true if the group was stopped by the trigger; runs its command on each host then. All
 /// workers have ended, and have left their states.
 pub(super) async fn fire(group: &Group<'_>, trigger: &Trigger) -> Result<bool, ExecError> {
     if group.stop_reason() != Some(StopReason::Trigger) {
@@ -44,7 +44,7 @@ pub(super) async fn fire(group: &Group<'_>, trigger: &Trigger) -> Result<bool, E
     if let Some(text) = mine.clone() {
         let done = group.in_thread(move || command::run(&text, &|| false).result);
         let done = done.await?;
-        // How it ends is its own business, as with fio.
+        // Like in fio, its exit status is ignored.
         if let Err(why) = done.and_then(|done| done) {
             group.trouble(&why);
         }

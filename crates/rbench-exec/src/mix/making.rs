@@ -1,4 +1,4 @@
-//! What a mix starts from: directories, and the names that are there at the start.
+//! The start of a mix: directories, and the names that exist at the start.
 
 use std::sync::Arc;
 
@@ -17,14 +17,14 @@ use crate::steps::{Coming, Names, Source, Step, Verdict};
 /// Bytes of a call.
 pub(super) const CHUNK: u64 = 1 << 20;
 
-/// A worker's part of things by number: every so many.
+/// A worker's part of things by number: every `step`-th.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Part {
     /// The next one.
     pub next: u64,
-    /// How far apart they are.
+    /// Distance between them.
     pub step: u64,
-    /// So many there are of all workers.
+    /// Number of them, of all workers.
     pub of: u64,
 }
 
@@ -38,7 +38,7 @@ impl Iterator for Part {
     }
 }
 
-/// What is made.
+/// The things to make.
 enum What {
     /// The directories of that level.
     Directories(usize),
@@ -103,7 +103,8 @@ impl Making {
         }
     }
 
-    /// What makes a name, and what its file still needs once it is open.
+    /// The call that makes a name, and the number of bytes that its file still needs once it is
+    /// open.
     fn first(&self, set: usize, number: u64) -> (Script, Option<u64>) {
         let What::Names(mix, _, seed) = &self.what else {
             return (Script::of(Call::MKDIR), None);
@@ -178,7 +179,7 @@ impl Source for Making {
         _time: (Nanos, Nanos),
     ) -> Verdict {
         if outcome.is_err() && self.writes.is_some() {
-            // What could not be opened has nothing to close; the rest of a file that could
+            // A file that could not be opened has nothing to close; the rest of a file that could
             // not be written would only fail as well.
             self.writes = match step.script.leaves_open() {
                 true => None,

@@ -17,17 +17,17 @@ use crate::meter::{Meter, Span};
 use crate::pace::Gate;
 use crate::steps::{Coming, Names, Source, Step, Verdict};
 
-/// How often who waits for others looks at how far they are.
+/// Time between checks of the others' progress by a worker that waits for them.
 const LOOK: Nanos = Nanos(5_000_000);
 
 /// Rounds without any operation before a worker takes its time.
 const IDLE_MAX: u32 = 64;
 
-/// How far the workers of a rank are, by role.
+/// Progress of the workers of a rank, by role.
 pub(super) struct Counters {
     /// Rounds that all workers have done.
     rounds: Vec<AtomicU64>,
-    /// Rounds that those who follow have begun.
+    /// Rounds that followers have started.
     begun: Vec<AtomicU64>,
     /// Workers that were prepared and have not ended.
     running: Vec<AtomicU64>,
@@ -44,11 +44,11 @@ impl Counters {
     }
 }
 
-/// What is measured of a round.
+/// Measurements of a round.
 #[derive(Debug, Clone, Copy, Default)]
 struct Round {
     intended: Option<Nanos>,
-    /// When its first operation started, and its last ended.
+    /// Start of its first operation, and end of its last.
     span: Option<(Nanos, Nanos)>,
     bytes: u64,
 }
@@ -65,11 +65,11 @@ struct Flight {
     lacks: Option<usize>,
     /// The next round does not begin before that.
     rest: Option<Nanos>,
-    /// Which of other roles' rounds the next round waits for.
+    /// The round of other roles that the next round waits for.
     ticket: Option<u64>,
     /// Rounds without any operation, one after the other.
     idle: u32,
-    /// When the last operation ended.
+    /// End of the last operation.
     ended: Nanos,
     /// Bytes of the operation that has ended, if it was done.
     done: Option<(Span, u64)>,
@@ -85,12 +85,12 @@ pub(super) struct MixSource {
     counters: Arc<Counters>,
     /// The worker's own among those of its role.
     within: u32,
-    /// Rounds, or operations drawn, that it has begun.
+    /// Rounds, or operations drawn, that it has started.
     begun: u64,
-    /// The intended start that was taken from the schedule, if its round has not begun.
+    /// The intended start that was taken from the schedule, if its round has not started.
     due: Option<Nanos>,
     flights: Vec<Flight>,
-    /// Whether it is counted among those that run.
+    /// It is counted as a running worker.
     counted: bool,
 }
 
@@ -192,7 +192,7 @@ impl MixSource {
         })
     }
 
-    /// Pauses for so long, behind what is waited for already.
+    /// Pauses for this time, after any wait that is pending.
     fn pause(&mut self, flight: usize, time: Nanos, gate: &Gate) {
         let Flight {
             ended, not_before, ..
@@ -300,7 +300,7 @@ impl Source for MixSource {
             }
             Turn::Lacks(row) => {
                 own.lacks = Some(row);
-                // What is passed over is due at its time as well.
+                // A round that is passed over is due at its time as well.
                 intended.map_or(Coming::Again, Coming::Due)
             }
             Turn::Pause(time) => {
@@ -325,7 +325,7 @@ impl Source for MixSource {
     /// A round that was got ready for and does not begin.
     fn put_back(&mut self, flight: usize) {
         let own = &mut self.flights[flight];
-        // One that is tried again has begun.
+        // A round that is tried again has started.
         if std::mem::take(&mut own.first) && own.round.span.is_none() {
             let due = [self.due, own.round.intended];
             self.due = due.into_iter().flatten().min();
@@ -360,7 +360,7 @@ impl Source for MixSource {
             Err(_) => Came::Failed,
         };
         let missed = self.course.ended(step.flight, came);
-        // What is tried again is still what was due.
+        // A round that is tried again keeps its intended start.
         own.first &= self.course.tries_again(step.flight);
         match missed {
             true => Verdict::Missed,

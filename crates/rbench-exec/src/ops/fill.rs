@@ -38,7 +38,7 @@ pub fn make(scene: &OpContext, thread: u32) -> Prepared {
 struct Fill {
     op: OpKind,
     places: Places,
-    /// What stands behind the directory's path.
+    /// The names that follow the directory's path.
     names: Vec<String>,
     /// Makes or removes one of them.
     call: Call,

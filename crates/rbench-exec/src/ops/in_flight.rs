@@ -1,6 +1,6 @@
-//! Items with several operations in flight: items, intended starts, limits and what is looked at are
-//! those of one at a time ([`ItemRunner`]). An item whose file is opened before the operation, and closed
-//! after it, keeps its slot for all three.
+//! Items with several operations in flight: items, intended starts, limits and checks are those of one at
+//! a time ([`ItemRunner`]). An item whose file is opened before the operation, and closed after it, keeps
+//! its slot for all three.
 
 use nix::errno::Errno;
 use rbench_core::{Call, Failure, FailureKind, Nanos, Part};
@@ -11,7 +11,7 @@ use crate::in_flight::{Ended, Feed, InFlight, Next, Then};
 use crate::meter::{Meter, Span};
 use crate::pace::Gate;
 
-/// What comes next of an operation, or is in flight.
+/// The next stage of an operation, or the one in flight.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Stage {
     /// Nothing: its slot is free.
@@ -31,12 +31,13 @@ pub struct Place {
     stage: Stage,
     index: u64,
     intended: Option<Nanos>,
-    /// How the operation itself went, while its file is closed: if that fails, so does the operation.
+    /// Result of the operation itself, while its file is closed: if that fails, so does the
+    /// operation.
     ended: Option<(Span, Result<u64, Why>)>,
 }
 
 impl<O: ItemOp> ItemRunner<O> {
-    /// The same with up to `depth` items at a time.
+    /// Changes the runner to up to `depth` items at a time.
     ///
     /// # Errors
     /// See [`InFlight::new`].
@@ -47,7 +48,7 @@ impl<O: ItemOp> ItemRunner<O> {
         Ok(self)
     }
 
-    /// Looks at what an operation delivered.
+    /// Checks what an operation delivered.
     #[inline]
     fn delivered(&mut self, slot: usize, index: u64, ring: &mut NamesInFlight) -> Result<u64, Why> {
         let progress = ring.progress(slot);

@@ -1,5 +1,4 @@
-//! Where the items and directories of a phase lie, by their index. Which of them a
-//! worker visits is told elsewhere.
+//! Paths of the items and directories of a phase, by their index.
 
 use std::ffi::CStr;
 
@@ -21,8 +20,8 @@ pub struct Places {
 }
 
 impl Places {
-    /// Those of `paths`; with `of_each` those of all owners, so many of each. `common`:
-    /// all ranks have the items in common.
+    /// Places of `paths`; with `of_each` those of all owners, this many of each. `common`: all
+    /// ranks have the items in common.
     pub fn new(paths: Paths, of_each: Option<u64>, common: bool) -> Places {
         Places {
             paths,
@@ -48,7 +47,7 @@ impl Places {
         self.paths.item(self.number);
     }
 
-    /// The same with `suffix` behind its name.
+    /// Like [`Places::item`], with `suffix` after its name.
     pub fn item_as(&mut self, index: u64, suffix: &str) {
         self.turn(index);
         self.paths.item_as(self.number, suffix);
@@ -66,7 +65,7 @@ impl Places {
         self.paths.current()
     }
 
-    /// The same for messages.
+    /// The prepared path, for messages.
     pub fn to_text(&self) -> String {
         self.current().to_string_lossy().into_owned()
     }
@@ -76,7 +75,7 @@ impl Places {
         self.paths.items_per_tree()
     }
 
-    /// Whose content the prepared item has.
+    /// Identity of the prepared item's content.
     pub fn identity(&self, seed: i32) -> Identity {
         let owner = if self.common { 0 } else { self.paths.owner().0 };
         let (tree, number) = self.paths.number_in_name(self.number);
@@ -89,7 +88,7 @@ impl Places {
     }
 }
 
-/// The directories of trees that lie one behind the other, as they depend on each other.
+/// The directories of consecutive trees, with their dependencies.
 #[derive(Debug, Clone, Copy)]
 pub struct Tree {
     /// Directories of each.
@@ -99,7 +98,7 @@ pub struct Tree {
 }
 
 impl Tree {
-    /// Whether the directory with the index `child` lies in that with the index `parent`.
+    /// Returns true if the directory with the index `child` lies in that with the index `parent`.
     pub fn is_in(self, child: u64, parent: u64) -> bool {
         let nodes = self.nodes.max(1);
         let (child, tree) = (child % nodes, child / nodes);

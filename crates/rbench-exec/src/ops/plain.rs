@@ -106,18 +106,18 @@ enum Order {
     Listed(Shape, u64, Option<u64>),
 }
 
-/// What has to be delivered.
+/// The expected result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Expects {
     /// Nothing.
     Nothing,
     /// The item's attribute.
     Value,
-    /// So many attributes.
+    /// This many attributes.
     Names(usize),
     /// The item as the target of a link, unless the file system stores nothing.
     Target { stores: bool },
-    /// So many entries, where that is known.
+    /// This many entries, where that is known.
     Entries(Option<u64>),
 }
 
@@ -215,7 +215,7 @@ impl ItemOp for Plain {
 }
 
 impl Plain {
-    /// Compares what was delivered, of which `answer` says how much there is.
+    /// Compares the delivered data, whose length is `answer`.
     fn compare(&self, data: &[u8], answer: u64) -> Result<(), Why> {
         let length = answer as usize;
         let found = &data[..length.min(data.len())];

@@ -18,7 +18,7 @@ use crate::single::one_by_one;
 
 /// Mean time of an operation.
 const SERVICE: Nanos = Nanos(100_000_000);
-/// What passes with each reading of the clock.
+/// Time that passes with each reading of the clock.
 const STEP: Nanos = Nanos(10_000);
 
 /// An operation that takes its time.
@@ -108,7 +108,7 @@ fn response(workers: u32, load: f64, random: bool, shared: bool, count: u64) -> 
         }
     };
     let mut servers: Vec<Server> = (0..workers).map(server).collect();
-    // Whoever is free first goes on.
+    // The worker that is free first goes on.
     let mut free: Vec<Nanos> = vec![SimulatedClock::ORIGIN; workers as usize];
     for _ in 0..count {
         let first = (0..free.len()).min_by_key(|worker| free[*worker]);

@@ -14,7 +14,7 @@ use rbench_sys::Fs;
 use super::{ItemOp, OpContext, Places, RENAMED, Why};
 use crate::worker::Prepared;
 
-/// What the first item of a chain is called meanwhile.
+/// Suffix of the first item of a chain in the meantime.
 const ASIDE: &str = "-XX";
 
 /// Creates the runner of one worker.
@@ -43,14 +43,14 @@ struct Rename {
     how: How,
 }
 
-/// Which names follow each other.
+/// The order of names.
 enum How {
     Suffix,
     Chain,
     Onward(Onward),
 }
 
-/// Where the first item is on its way.
+/// Progress of the first item on its way.
 struct Onward {
     first: u64,
     /// It has the name of this one, with the suffix; `None`: its own.

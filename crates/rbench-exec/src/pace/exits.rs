@@ -7,11 +7,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::StopFlag;
 
-/// What has ended on any rank so far, and who stops with what on this one.
+/// The jobs that have ended on any rank, and the jobs of this rank that stop with them.
 #[derive(Debug, Default)]
 pub struct Exits {
     state: Mutex<State>,
-    /// Whether there is something that other ranks have not been told.
+    /// There are ends that were not reported to other ranks.
     news: AtomicBool,
 }
 
@@ -42,7 +42,7 @@ impl Exits {
         self.state().running.clear();
     }
 
-    /// A worker of this rank has ended it; others are to be told.
+    /// A worker of this rank has ended it; to be reported to others.
     pub fn end(&self, id: u64) {
         let mut state = self.state();
         if state.end(id) {
@@ -56,7 +56,7 @@ impl Exits {
         self.state().end(id);
     }
 
-    /// What other ranks are to be told, once.
+    /// Takes the ends that were not reported to other ranks.
     pub fn news(&self) -> Vec<u64> {
         match self.news.swap(false, Ordering::Relaxed) {
             true => std::mem::take(&mut self.state().untold),
@@ -64,14 +64,14 @@ impl Exits {
         }
     }
 
-    /// Whether it has ended.
+    /// Returns true if it has ended.
     pub fn has_ended(&self, id: u64) -> bool {
         self.state().ended.contains(&id)
     }
 }
 
 impl State {
-    /// Whether that is new.
+    /// Returns true if that is new.
     fn end(&mut self, id: u64) -> bool {
         let new = self.ended.insert(id);
         for (with, stop) in &self.running {

@@ -12,7 +12,7 @@ pub struct Flow {
 
 impl Default for Flow {
     fn default() -> Flow {
-        // As with fio, one more than there were: the first operation is never too early.
+        // Like in fio, one more than there were: the first operation is never too early.
         Flow {
             done: AtomicU64::new(1),
             weight: AtomicU64::new(0),
@@ -40,14 +40,14 @@ impl FlowShare {
         }
     }
 
-    /// Whether it has done more than its part.
+    /// Returns true if it has done more than its part.
     pub fn is_ahead(&self) -> bool {
         let all = self.flow.done.load(Ordering::Relaxed);
         let weights = self.flow.weight.load(Ordering::Relaxed);
         u128::from(self.done) * u128::from(weights) > u128::from(self.weight) * u128::from(all)
     }
 
-    /// Whether it may do another operation now, which is counted then.
+    /// Counts another operation, unless it is ahead; returns true if it may be done now.
     pub fn take(&mut self) -> bool {
         let may = !self.is_ahead();
         if may {
@@ -73,7 +73,7 @@ pub struct RampBytes {
 }
 
 impl RampBytes {
-    /// So many bytes are wanted, and none is moved.
+    /// A ramp of this many bytes, with none moved.
     pub fn new(wanted: u64) -> RampBytes {
         RampBytes {
             moved: AtomicU64::new(0),
@@ -81,7 +81,7 @@ impl RampBytes {
         }
     }
 
-    /// Counts so many bytes; whether that is enough.
+    /// Counts this many bytes; returns true if that is enough.
     pub fn add(&self, bytes: u64) -> bool {
         let before = self.moved.fetch_add(bytes, Ordering::Relaxed);
         before.saturating_add(bytes) >= self.wanted

@@ -1,8 +1,7 @@
-//! What is told of each rank and of each host.
+//! The results of each rank and of each host.
 //!
-//! Summaries travel in two steps as the sums do: rank 0 gets a message from
-//! each host, not from each rank. Hosts send whole distributions only where
-//! these are told.
+//! Like the sums, summaries travel in two steps: rank 0 gets a message from each host, not from
+//! each rank. Hosts send whole distributions only where these are reported.
 
 use rbench_core::outcome::{HostOutcome, Measured, RankGap, RankOutcome};
 use rbench_core::spread::{self, HostSpread, HostSummary, RankSpread};
@@ -43,7 +42,7 @@ pub async fn hosts(group: &Group<'_>, own: &Total) -> Result<Option<Hosts>, Exec
     }))
 }
 
-/// Whether this host is told by name; at rank 0 also how all lie apart.
+/// Returns true if this host is reported by name; at rank 0 also the spread of all.
 async fn choose(group: &Group<'_>, own: &Total) -> Result<(bool, Option<HostSpread>), ExecError> {
     let mine = HostSummary {
         ranks: u64::from(group.host.size()),
@@ -76,7 +75,7 @@ pub struct Ranks {
     pub gap: Option<RankGap>,
 }
 
-/// What is told of a rank.
+/// The report of a rank.
 #[derive(Serialize, Deserialize)]
 struct Row {
     rank: RankOutcome,
@@ -85,7 +84,7 @@ struct Row {
     gap: Option<Gap>,
 }
 
-/// What the leaders tell of the ranks of their hosts: each of them, and all failures.
+/// The leaders' report of the ranks of their hosts: each of them, and all failures.
 #[derive(Serialize, Deserialize)]
 pub struct RanksOfHost {
     rows: Vec<Row>,
@@ -93,7 +92,7 @@ pub struct RanksOfHost {
 }
 
 impl RanksOfHost {
-    /// Those of several hosts, or of the ranks of one.
+    /// The ranks of several hosts, or the ranks of one.
     fn joined(all: Vec<RanksOfHost>) -> RanksOfHost {
         let mut joined = RanksOfHost {
             rows: Vec::new(),
@@ -153,11 +152,11 @@ pub async fn ranks(group: &Group<'_>, own: RanksOfHost) -> Result<Option<Ranks>,
     let firsts = rows
         .iter()
         .filter_map(|row| Some((row.rank.rank, row.first?)));
-    // Of several at the same time the one of the lowest rank.
+    // Of several at the same time, the one of the lowest rank.
     let first = firsts.min_by_key(|(_, first)| first.at);
     let most = rows.iter().map(|row| row.most).max().unwrap_or(0);
     let gaps = rows.iter().filter_map(|row| Some((row.gap?, &row.rank)));
-    // Of several of the same length that of the lowest rank.
+    // Of several of the same length, that of the lowest rank.
     let gap = gaps.rev().max_by_key(|(gap, _)| gap.length);
     let gap = gap.map(|(gap, rank)| RankGap {
         rank: rank.rank,

@@ -22,16 +22,16 @@ use crate::pace::Gate;
 use crate::single::{Next, Program, one_by_one};
 use crate::worker::Runner;
 
-/// How long a worker waits for what is read ahead before it looks for a stop.
+/// Time between a worker's checks of the stop flag while it waits for the read-ahead.
 const NAP: Duration = Duration::from_millis(20);
 
 /// Room that a call has at least, bytes.
 const ROOM: usize = 1 << 16;
 
-/// What the owner of a directory may do in any case, so that the run can remove it.
+/// Permissions that the owner of a directory always keeps, so that the run can remove it.
 const OWNER: u32 = 0o700;
 
-/// What workers of a rank have counted, by row, and how late they were.
+/// Counts of the workers of a rank, by row, and their lateness.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Results that differ.
@@ -40,12 +40,12 @@ pub struct Counts {
     pub unopened: Vec<u64>,
     /// Done, failed ones included.
     pub done: u64,
-    /// How late.
+    /// Lateness.
     pub late: Late,
 }
 
 impl Counts {
-    /// Of so many rows.
+    /// Counts of this many rows.
     pub fn new(rows: usize) -> Counts {
         Counts {
             differ: vec![Differ::default(); rows],
@@ -82,17 +82,17 @@ impl Counts {
     }
 }
 
-/// What the workers of a rank have in common.
+/// Data that the workers of a rank share.
 pub struct Common {
     /// The directory of the pass.
     pub fs: PosixFs,
     /// The kinds of operation, by row.
     pub rows: Vec<OpKind>,
-    /// When operations start.
+    /// The timing of operations.
     pub pace: Pace,
-    /// What is written where a trace has no data.
+    /// Seed of the data that is written where a trace has none.
     pub seed: u64,
-    /// Where workers put what they have counted.
+    /// Sum of the workers' counts.
     pub counts: Mutex<Counts>,
 }
 
@@ -114,7 +114,7 @@ struct Ready {
     fd: RawFd,
     /// Bytes of the buffer that it takes.
     length: usize,
-    /// When it is meant to start, by the worker's clock.
+    /// Intended start, by the worker's clock.
     intended: Option<Nanos>,
 }
 
@@ -142,11 +142,11 @@ fn between(from: &[u8], to: &[u8]) -> Option<CString> {
 /// One worker.
 pub struct Player {
     common: Arc<Common>,
-    /// As this thread makes its calls.
+    /// File system with this thread's way of making calls.
     fs: PosixFs,
     inbox: Receiver<Vec<Task>>,
     queue: VecDeque<Task>,
-    /// What is done next, or now.
+    /// The next operation, or the present one.
     ready: Option<Ready>,
     files: HashMap<Key, RawFd>,
     buffer: AlignedBuffer,
@@ -286,7 +286,7 @@ impl Player {
         }
     }
 
-    /// What differs from the trace; whether it is a failure of the replay.
+    /// Counts a difference from the trace; returns true if it is a failure of the replay.
     fn judge(&mut self, row: usize, op: &Op, got: Result<u64, Errno>) -> bool {
         let differ = &mut self.counts.differ[row];
         match (op.result, got) {
@@ -416,7 +416,7 @@ impl Program for Player {
                 self.failed = true;
                 meter.failed(row, span, failure(&task, errno));
             }
-            // As recorded, be it an error.
+            // The result is as recorded, be it an error.
             _ => meter.done(row, span, bytes),
         }
     }

@@ -1,4 +1,4 @@
-//! What was there before a trace: made by all workers of all ranks, untimed.
+//! Files that existed before a trace: created by all workers of all ranks, untimed.
 
 use std::collections::HashSet;
 use std::ffi::CString;
@@ -31,7 +31,7 @@ pub struct Preparer {
     fs: PosixFs,
     found: Arc<Found>,
     copies: u32,
-    /// Which of all workers this is, and how many there are.
+    /// Number of this worker among all, and the number of all.
     worker: u64,
     workers: u64,
     buffer: AlignedBuffer,
@@ -42,7 +42,7 @@ pub struct Preparer {
 }
 
 impl Preparer {
-    /// The worker with that number of so many.
+    /// The worker `worker` of `workers`.
     ///
     /// # Errors
     /// There is not the memory.

@@ -20,7 +20,7 @@ use crate::pace::StopFlag;
 /// The first bytes of what zstd compresses.
 const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
-/// Lines that are looked at for the form of a trace.
+/// Lines that are read to detect the form of a trace.
 const FORM_LINES: usize = 100;
 
 /// Operations that are read ahead at a time, bytes of data that end that, of all workers of a
@@ -30,7 +30,7 @@ const PIECE_BYTES: u64 = 4 << 20;
 const PIECE_BYTES_MIN: u64 = 256 << 10;
 pub const PIECES: usize = 32;
 
-/// What is known of a trace before it is read.
+/// The properties of a trace that are known before it is read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Form {
     /// Its form.
@@ -207,7 +207,7 @@ impl<'p> Merged<'p> {
             let origin = first.as_ref().map_or(Nanos(0), |op| op.at);
             streams.push((stream, first, origin));
         }
-        // Times of day are told from one moment on, others each from their own.
+        // Times of day count from one common moment, others each from their own.
         let of_day = |form: &Form| matches!(form.format, Format::Strace | Format::Juicefs);
         let both = || streams.iter().zip(forms);
         let days = both().filter(|((_, first, _), form)| of_day(form) && first.is_some());
@@ -245,7 +245,7 @@ impl<'p> Merged<'p> {
         }))
     }
 
-    /// What was not read from which file, so far.
+    /// Entries that were not read until now, by file.
     pub fn out(&self) -> impl Iterator<Item = &Out> {
         self.streams.iter().map(|(stream, _, _)| &stream.out)
     }
@@ -267,12 +267,12 @@ pub struct Task {
     pub step: Arc<Step>,
 }
 
-/// What workers of this rank are there.
+/// The workers of this rank.
 #[derive(Debug, Clone, Copy)]
 pub struct Own {
     /// The number of the first among those of all ranks.
     pub first: u64,
-    /// Those of all ranks.
+    /// Number of workers of all ranks.
     pub workers: u64,
 }
 

@@ -1,4 +1,4 @@
-//! What is done around a phase, untimed: a pause, and commands of the user's.
+//! The steps around a phase, untimed: a pause, and the user's commands.
 
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ pub(super) async fn go_before(
         };
         group.attend(pause, || 0).await?;
     }
-    // Who asked for a stop waits for no further command.
+    // After a request to stop, no further command is waited for.
     let stopped = group.stop_flag().is_raised();
     match before.command.clone().filter(|_| !stopped) {
         Some(text) => {
@@ -61,8 +61,8 @@ pub(super) async fn before_phase(
     group.agree(ended).await
 }
 
-/// The same for `--after-phase`, when the phase has come to its end. What failed becomes a
-/// warning.
+/// Like [`before_phase`], for `--after-phase`, when the phase has come to its end. A failure
+/// becomes a warning.
 pub(super) async fn after_phase(
     group: &Group<'_>,
     phase: &Phase,

@@ -11,7 +11,8 @@ use crate::meter::Meter;
 use crate::pace::Gate;
 
 impl<S: Source> StepRunner<S> {
-    /// The same with up to `depth` rounds at a time, whose steps have calls of so many bytes at most.
+    /// Changes the runner to up to `depth` rounds at a time, whose steps have calls of up to
+    /// `bytes_max`.
     ///
     /// # Errors
     /// See [`InFlight::new`].

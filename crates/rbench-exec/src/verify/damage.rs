@@ -1,13 +1,13 @@
-//! What can be wrong with a block that was read, and how a damaged one differs
-//! from what it should be.
+//! Kinds of damage of a block that was read, and the difference between a damaged block and the
+//! expected one.
 
 use std::fmt;
 
 const SECTOR: usize = 512;
-/// Up to so many wrong bits are called flipped bits.
+/// Up to this many wrong bits are called flipped bits.
 const FLIPPED_MAX: u32 = 16;
 
-/// What is wrong with a block.
+/// The damage of a block.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Damage {
     /// All bytes are zero.
@@ -30,7 +30,7 @@ pub enum Damage {
     },
     /// A few bits differ.
     Flipped {
-        /// How many.
+        /// Number of bits.
         bits: u32,
         /// The first byte that differs, within the block.
         first: usize,
@@ -55,9 +55,9 @@ pub enum Damage {
     OtherKind(u16),
     /// The header is sound, and for an interval of another length, bytes.
     Length {
-        /// What it says.
+        /// The length in the header.
         found: u32,
-        /// What was to be found.
+        /// The expected length.
         expected: u32,
     },
 }
@@ -106,7 +106,7 @@ impl fmt::Display for Damage {
     }
 }
 
-/// How a block differs from what it should be.
+/// The difference between a block and the expected one.
 pub(crate) struct Difference {
     /// Bits that differ.
     pub(crate) bits: u32,
@@ -117,7 +117,7 @@ pub(crate) struct Difference {
 }
 
 impl Difference {
-    /// What most likely happened.
+    /// The most likely damage.
     pub(crate) fn damage(&self) -> Damage {
         let (first, last) = (self.first, self.last);
         if self.bits <= FLIPPED_MAX {

@@ -1,11 +1,10 @@
-//! Verified blocks of jobs, in fio's layout: what fio wrote verifies here and the other way
-//! round. A header is that of fio 3.33 (40 bytes, little-endian); that of fio 3.42 (48
-//! bytes) is read as well.
+//! Verified blocks of jobs, in fio's layout: blocks written by fio verify here and the other way
+//! round. A header is that of fio 3.33 (40 bytes, little-endian); that of fio 3.42 (48 bytes) is
+//! read as well.
 //!
-//! fio draws the seed in a header at random, and the data from it. Here the seed says which
-//! run wrote which file, and as which of a worker's writes; the data derives from it, so
-//! that it can be made again. A reader that did not write the data itself looks at neither,
-//! as with fio.
+//! fio draws the seed in a header at random, and the data from it. Here the seed encodes the run,
+//! the file and the number of the worker's write; the data derives from it, so that it can be made
+//! again. Like in fio, a reader that did not write the data itself checks neither.
 
 use rbench_core::random::key;
 use rbench_plan::jobs::{BufferContent, Checksum, FioLayout, JobPlan, VerifyPattern};
@@ -14,16 +13,16 @@ use super::damage::{Damage, Difference, compare};
 use super::{BlockHeader, Expected, Wrong, first_byte, pattern, sums};
 use crate::data;
 
-/// What a header begins with, and its second half in fio 3.42: version and type.
+/// First bytes of a header, and their second half in fio 3.42: version and type.
 const MAGIC: u16 = 0xacca;
 const VERSION: u8 = 0x81;
 /// Length of a header, and where its own checksum stands.
 const HEADER: usize = rbench_plan::verify::HEADER as usize;
 const CRC: usize = HEADER - 4;
-/// The same in fio 3.42.
+/// Length of a header in fio 3.42, and the offset of its checksum.
 const HEADER_NEW: usize = 48;
 const CRC_NEW: usize = HEADER_NEW - 4;
-/// Where the fields of a header stand.
+/// Offsets of the fields of a header.
 const TYPE: usize = 2;
 const LENGTH: usize = 4;
 const SEED: usize = 8;
@@ -44,13 +43,13 @@ struct Found {
     length: u32,
     seed: u64,
     offset: u64,
-    /// When it was written, which is not looked at.
+    /// Time of the write, which is not checked.
     times: [u8; 8],
     thread: u16,
     number: u16,
     /// Bytes of it.
     bytes: usize,
-    /// Whether its own checksum is right.
+    /// Its own checksum is right.
     sound: bool,
 }
 
@@ -119,7 +118,7 @@ fn seed(header: &BlockHeader) -> u64 {
     tag(header.run, header.file) | header.generation & WRITES
 }
 
-/// What a seed says of run and file.
+/// The part of a seed that encodes run and file.
 fn tag(run: u64, file: u64) -> u64 {
     key(&[run, file]) & !WRITES
 }
@@ -135,7 +134,7 @@ fn number(generation: u64) -> u16 {
 }
 
 impl FioHeaders {
-    /// Those of a job.
+    /// Headers of a job.
     pub(super) fn new(job: &JobPlan, layout: &FioLayout, interval: u64, dump: bool) -> FioHeaders {
         let size = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
         FioHeaders {
@@ -147,12 +146,12 @@ impl FioHeaders {
         }
     }
 
-    /// Bytes of a header and the checksum behind it.
+    /// Bytes of a header and the checksum after it.
     fn length(&self) -> usize {
         HEADER + self.layout.checksum.length() as usize
     }
 
-    /// Whether an interval is long enough for a header.
+    /// Returns true if an interval is long enough for a header.
     fn has_room(&self, piece: &[u8]) -> bool {
         piece.len() >= self.layout.offset as usize + self.length()
     }
@@ -255,7 +254,7 @@ impl FioHeaders {
                     .and_then(|()| self.check_behind(piece, (block.len(), nth), expected.offset))
                     .map_err(|wrong| self.with_right(wrong, block, expected))?;
             }
-            // Any offset may be asked for; no file reaches so far.
+            // Any offset may be asked for; no file is that long.
             offset = offset.saturating_add(piece.len() as u64);
         }
         Ok(())
@@ -277,8 +276,8 @@ impl FioHeaders {
         if *sum != right[..length] {
             return Err(self.diagnose(piece, &found, expected, offset));
         }
-        // What fio stores as SHA-512 tells of two ends of the data only. What was written
-        // here can be made again and compared.
+        // fio's SHA-512 covers two ends of the data only. Data written here can be made again and
+        // compared.
         if checksum == Checksum::Sha512 && self.layout.pattern.is_none() {
             let made = self.made_again(piece, &found, offset);
             let difference = compare(piece, &made);
@@ -289,7 +288,7 @@ impl FioHeaders {
         Ok(())
     }
 
-    /// The pattern behind a header: fio looks at it where there is no checksum.
+    /// Checks the pattern after a header: fio checks it where there is no checksum.
     fn check_behind(&self, piece: &[u8], block: (usize, usize), offset: u64) -> Result<(), Wrong> {
         let (length, nth) = block;
         let checksum = self.layout.checksum;
@@ -340,7 +339,7 @@ impl FioHeaders {
         })
     }
 
-    /// Why a sound header is not the one that should be there.
+    /// Returns the damage if a sound header is not the expected one.
     fn mistaken(&self, found: &Found, expected: &Expected, offset: u64) -> Option<Wrong> {
         let own = (expected.run).map(|run| tag(run, expected.file) == found.seed & !WRITES);
         if found.offset != offset {
@@ -354,7 +353,7 @@ impl FioHeaders {
             });
         }
         let known = expected.generations.as_ref()?;
-        // What another worker of this run wrote into the same file is not known.
+        // Writes of another worker of this run to the same file are not known.
         if found.thread != thread(known.worker) {
             let another = own == Some(true) || !self.layout.seed;
             return (!another).then(|| wrong(offset, Damage::OtherRun(found.seed), None));
@@ -383,7 +382,7 @@ impl FioHeaders {
     fn made_again(&self, piece: &[u8], found: &Found, offset: u64) -> Vec<u8> {
         let mut made = vec![0; piece.len()];
         if let Some(pattern) = &self.layout.pattern {
-            // Where the interval is in its block is not known; most blocks have but one.
+            // The place of the interval in its block is not known; most blocks have but one.
             pattern::fill(pattern, self.pattern_interval, offset, &mut made);
         }
         self.stamp_interval(&mut made, found);
@@ -421,8 +420,8 @@ impl FioHeaders {
         }
     }
 
-    /// What a damaged interval may have been: what its header says if that is sound or
-    /// differs from a sound one by a bit, and what is expected.
+    /// Candidates for the header of a damaged interval: its own if that is sound or differs from a
+    /// sound one by a bit, and the expected one.
     fn candidates(
         &self,
         piece: &[u8],
@@ -485,7 +484,7 @@ impl FioHeaders {
             ..head
         };
         self.make(&mut right, head);
-        // What is wrong is the interval.
+        // The interval is wrong.
         let at = (wrong.offset - expected.offset) as usize;
         right.drain(..at.min(block.len()));
         right.truncate(self.interval);

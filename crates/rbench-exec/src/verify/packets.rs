@@ -1,9 +1,9 @@
-//! Data that can be made again from a seed, the rank whose part of the files it is, and its
-//! place: what a run wrote, another one verifies.
+//! Data that can be made again from a seed, the rank that owns its part of the files, and its
+//! place: another run can verify it.
 //!
-//! The types that IOR has are its bytes ([`crate::content`]): they begin anew with each
-//! transfer, so that what is read in other transfers than it was written in does not
-//! verify. The type unique is cut at multiples of [`CELL`] of the file instead.
+//! The types that IOR has are its bytes ([`crate::content`]): they start again with each transfer,
+//! so that data that is read in other transfers than it was written in does not verify. The type
+//! unique is cut at multiples of [`CELL`] of the file instead.
 
 use rbench_plan::meta::Packet;
 

@@ -1,12 +1,12 @@
-//! The pattern of verified blocks: bytes that repeat from the beginning of each block (or
-//! every so many bytes) on, with the offset in them where it was asked for.
+//! The pattern of verified blocks: bytes that repeat from the beginning of each block (or at a
+//! fixed interval) on, with the offset in them where the job asks for it.
 
 use rbench_plan::jobs::VerifyPattern;
 
 use crate::data;
 
-/// Fills `block`, which lies at `offset` of its file. The pattern begins anew every `every`
-/// bytes; 0: it does not.
+/// Fills `block`, which lies at `offset` of its file. The pattern starts again every `every` bytes;
+/// 0: it does not.
 pub(super) fn fill(pattern: &VerifyPattern, every: usize, offset: u64, block: &mut [u8]) {
     let every = match every {
         0 => block.len().max(1),
@@ -27,7 +27,7 @@ pub(super) fn fill(pattern: &VerifyPattern, every: usize, offset: u64, block: &m
             }
         }
         data::repeat(&bytes, piece);
-        // Any offset may be asked for; no file reaches so far.
+        // Any offset may be asked for; no file is that long.
         at = at.saturating_add(piece.len() as u64);
     }
 }

@@ -1,4 +1,4 @@
-//! How fast the checksums of fio's verification are, as fio's `--crctest` asks.
+//! Speed of the checksums of fio's verification, like fio's `--crctest`.
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,7 @@ use super::sums;
 
 /// Bytes that are summed at a time, as in fio.
 const CHUNK: usize = 128 << 10;
-/// How long is measured; a first tenth of it is not counted.
+/// Duration of the measurement; a first tenth of it is not counted.
 const SPAN: Duration = Duration::from_millis(500);
 
 /// Bytes that one processor sums in a second.

@@ -35,7 +35,7 @@ pub(super) fn fill(checksum: Checksum, data: &[u8], out: &mut [u8]) {
             out,
             &crc_fast::checksum(CrcAlgorithm::Crc64Redis, data).to_le_bytes(),
         ),
-        // What cksum inverts at its end is not inverted here.
+        // cksum inverts the result at its end; this undoes it.
         Checksum::Crc32 => put(
             out,
             &(!crc_fast::checksum(CrcAlgorithm::Crc32Cksum, data)).to_le_bytes(),
@@ -65,7 +65,7 @@ pub(super) fn fill(checksum: Checksum, data: &[u8], out: &mut [u8]) {
     }
 }
 
-/// As many bytes as there is room for.
+/// Copies as many bytes as there is room for.
 fn put(out: &mut [u8], bytes: &[u8]) {
     let length = out.len().min(bytes.len());
     out[..length].copy_from_slice(&bytes[..length]);
@@ -102,8 +102,8 @@ fn crc7(data: &[u8]) -> u8 {
         .fold(0, |crc, byte| CRC7[usize::from((crc << 1) ^ byte)])
 }
 
-/// What fio stores is its work area when all is hashed: the last block with its padding,
-/// whose length is little-endian, and the lowest bytes of the state over the first eight.
+/// fio stores its work area when all is hashed: the last block with its padding, whose length is
+/// little-endian, and the lowest bytes of the state over the first eight.
 fn sha256(data: &[u8], out: &mut [u8]) {
     let (blocks, tail) = data.as_chunks::<SHORT>();
     let mut state = SHA256_START;
@@ -113,7 +113,7 @@ fn sha256(data: &[u8], out: &mut [u8]) {
     last[tail.len()] = 0x80;
     if tail.len() >= SHORT - 8 {
         compress256(&mut state, &[last]);
-        // What is not written anew stays.
+        // Bytes that are not overwritten stay.
         last[..SHORT - 8].fill(0);
     }
     last[SHORT - 8..].copy_from_slice(&(data.len() as u64 * 8).to_le_bytes());
@@ -124,8 +124,8 @@ fn sha256(data: &[u8], out: &mut [u8]) {
     put(out, &last);
 }
 
-/// What fio stores is its work area again, and that holds no hash: the first block, and
-/// over it what is left behind the last whole one.
+/// Here too, fio stores its work area, which holds no hash: the first block, overwritten by the
+/// rest after the last whole one.
 fn sha512(data: &[u8], out: &mut [u8]) {
     let mut area = [0; LONG];
     put(&mut area, data);

@@ -46,7 +46,7 @@ fn expected() -> Expected {
     Expected::of(&WRITTEN)
 }
 
-/// As a reader that did not write it.
+/// The expectation of a reader that did not write it.
 fn anybody() -> Expected {
     Expected {
         run: None,

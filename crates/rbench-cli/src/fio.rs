@@ -324,7 +324,7 @@ fn line(words: &[OsString], around: &Surroundings<'_>) -> Result<Line, Stop> {
                     return Ok(line);
                 }
             }
-            // As in fio, by the beginning of the name.
+            // Like in fio, by the beginning of the name.
             Does::Name if given.is_some_and(|name| name.starts_with("global")) => {
                 wrong.extend(line.read_open_section(&mut globals, around.files));
                 line.in_globals = true;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-/// Where rank 0 lets a run be watched.
+/// Address at which rank 0 lets a run be watched.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Args)]
 #[command(next_help_heading = "Output")]
 pub struct Serve {

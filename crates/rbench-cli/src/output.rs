@@ -54,7 +54,7 @@ pub enum Communicator {
     Mpi,
 }
 
-/// How ranks come together: it must be known before any of them has heard of rank 0.
+/// Start of the ranks: it must be known before any of them has heard of rank 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Args)]
 #[command(next_help_heading = "Run")]
 pub struct Start {
@@ -66,7 +66,7 @@ pub struct Start {
     pub timeout: Option<Nanos>,
 }
 
-/// Where a run's results go, and how it is shown.
+/// Destination of a run's results, and their display.
 #[derive(Debug, Clone, PartialEq, Default, Args)]
 #[command(group(ArgGroup::new("files of results").args(["out", "hlog"]).multiple(true)))]
 pub struct Output {
@@ -103,7 +103,7 @@ pub struct Output {
         help_heading = "Run"
     )]
     pub events: Vec<Event>,
-    /// How ranks come together.
+    /// Start of the ranks.
     #[command(flatten)]
     pub start: Start,
     /// Write the result to FILE (JSON)
@@ -146,7 +146,7 @@ pub struct Output {
         help_heading = "Output"
     )]
     pub progress: Progress,
-    /// Where the run can be watched.
+    /// Address at which the run can be watched.
     #[command(flatten)]
     pub serve: Serve,
     /// Print only the report and errors: no progress, no notes

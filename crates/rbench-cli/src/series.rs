@@ -23,7 +23,7 @@ pub struct Series {
     pub options: SeriesOptions,
 }
 
-/// What all series have in common.
+/// Options that all series share.
 #[derive(Debug, Clone, PartialEq, Args)]
 #[command(next_help_heading = "Output")]
 pub struct SeriesOptions {
@@ -50,13 +50,13 @@ pub struct SeriesOptions {
     /// How rank 0 shows progress on stderr
     #[arg(long, value_enum, default_value_t, value_name = "HOW")]
     pub progress: Progress,
-    /// Where the present run can be watched.
+    /// Address at which the present run can be watched.
     #[command(flatten)]
     pub serve: Serve,
     /// Print only the report and errors: no progress, no notes
     #[arg(long, short)]
     pub quiet: bool,
-    /// How ranks come together.
+    /// Start of the ranks.
     #[command(flatten)]
     pub start: Start,
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use rbench_core::random::{key, mix};
 use rbench_core::{Nanos, Rank};
 
-/// How intended starts are spread.
+/// The distribution of intended starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
 pub enum Arrival {
     /// Equal gaps

@@ -23,9 +23,9 @@ const LIST_MAX: u32 = 1 << 16;
 /// A size that may be a part of another one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Extent {
-    /// So many bytes.
+    /// This many bytes.
     Bytes(u64),
-    /// So many per cent.
+    /// This many per cent.
     Percent(u32),
 }
 
@@ -41,7 +41,7 @@ pub enum Check {
     With(Checksum),
 }
 
-/// What `k` and `kib` stand for.
+/// The meaning of `k` and `kib`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Base {
     /// `kb_base=1024`: k is 1024 and kib is 1000.
@@ -49,7 +49,7 @@ pub enum Base {
     Binary,
     /// `kb_base=1000`: k is 1000 and kib is 1024.
     Decimal,
-    /// As the native commands read sizes: k and kib are 1024.
+    /// Like sizes of the native commands: k and kib are 1024.
     Native,
 }
 
@@ -62,7 +62,7 @@ impl Base {
         one_of(text, &[("1024", Base::Binary), ("1000", Base::Decimal)])
     }
 
-    /// What one step of a suffix multiplies by.
+    /// The factor of one step of a suffix.
     fn step(self, with_i: bool) -> u64 {
         match (self, with_i) {
             (Base::Binary, true) | (Base::Decimal, false) => 1000,
@@ -76,11 +76,11 @@ impl Base {
 pub struct Given<'a> {
     /// The text.
     pub text: &'a str,
-    /// How its suffixes are read.
+    /// The meaning of its suffixes.
     pub base: Base,
-    /// What the files hold that it may name.
+    /// Contents of the files that it may name.
     pub files: Option<&'a Contents>,
-    /// Where it is noted what of a number is not read; without it such a number is refused.
+    /// Takes notes on unread parts of a number; without it such a number is refused.
     pub notes: Option<&'a RefCell<Vec<String>>>,
 }
 
@@ -330,7 +330,7 @@ impl<'a> Given<'a> {
 
     /// Bytes, or percent of something.
     pub fn extent(self) -> Result<Extent, String> {
-        // As in fio, what follows the first % is not read.
+        // Like in fio, text after the first % is not read.
         match self.text.split_once('%') {
             Some((percent, rest))
                 if !percent.contains('(') && rest.trim_matches('%').is_empty() =>
@@ -467,7 +467,7 @@ impl<'a> Given<'a> {
 
     /// Percentiles, separated by colons.
     pub fn percentiles(self) -> Result<Vec<f64>, String> {
-        /// As many as fio's reports have room for.
+        /// The number that fio's reports have room for.
         const MOST: usize = 20;
         let mut list: Vec<f64> = self
             .text
@@ -566,7 +566,7 @@ impl<'a> Given<'a> {
 
     /// `EAGAIN,ENOSPC:122`: lists of errors for reads, writes and verification.
     pub fn error_lists(self) -> Result<[Vec<i32>; 3], String> {
-        /// As many as fio takes.
+        /// The number that fio takes.
         const MOST: usize = 16;
         let mut lists: [Vec<i32>; 3] = Default::default();
         let texts: Vec<&str> = self.text.split(',').collect();

@@ -93,7 +93,7 @@ impl Rw {
     }
 }
 
-/// Whose file is whose.
+/// The assignment of files to workers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
 pub enum Layout {
     /// Each worker has its own file
@@ -188,7 +188,7 @@ pub struct IoPlan {
     pub depth: u32,
     /// True for O_DIRECT.
     pub direct: bool,
-    /// When data is synced.
+    /// The times at which data is synced.
     pub fsync: FsyncRule,
     /// Time for which a phase is repeated.
     pub time: Option<Nanos>,
@@ -363,9 +363,9 @@ impl IoPlan {
         }
     }
 
-    /// What each worker (of `workers`) writes before a job that needs its part in
-    /// full, where `there` bytes (or small files) of it are there: in large pieces, as
-    /// far as its blocks lie side by side.
+    /// The writes of each worker (of `workers`) before a job that needs its part in full, where
+    /// `there` bytes (or small files) of it exist: in large pieces, as far as its blocks lie side
+    /// by side.
     pub fn layout(&self, job: &JobPlan, there: u64, workers: u64) -> JobPlan {
         let job = job.clone();
         let is_small = self.small.is_some();
@@ -402,7 +402,7 @@ impl IoPlan {
             direct: false,
             syncing: match is_small {
                 true => self.syncing(),
-                // So that the phase does not pay for it.
+                // Synced here, so that the phase does not pay for it.
                 false => Syncing {
                     end_fsync: true,
                     ..Syncing::default()

@@ -377,7 +377,7 @@ pub struct Syncing {
     pub fdatasync: u64,
     /// fsync when all writes are done, within the run time.
     pub end_fsync: bool,
-    /// The same by one syncfs per file system.
+    /// Like `end_fsync`, by one syncfs per file system.
     pub end_syncfs: bool,
     /// sync_file_range on written data, after a number of writes.
     pub range: Option<RangeSync>,
@@ -468,8 +468,8 @@ pub struct Pace {
     pub latency_max: Option<Nanos>,
     /// Rule by which it ends when the rate is steady.
     pub steady: Option<SteadyRule>,
-    /// When `runtime` is over, each worker continues until it has started as many operations
-    /// as the one that had started most by then.
+    /// Each worker continues after `runtime` until it has started as many operations as the one
+    /// that had started most by then.
     pub wear_out: bool,
     /// Starts over until this much time has passed, but does all of the work once.
     pub time_min: Option<Nanos>,
@@ -507,7 +507,7 @@ pub struct SmallFiles {
 pub struct JobPlan {
     /// Its name.
     pub name: String,
-    /// Of a phase of `rbench io`: its name for people. Rows are called by both.
+    /// Name of a phase of `rbench io`, for people. Rows are called by both.
     pub label: Option<String>,
     /// Workers of each rank.
     pub numjobs: u32,
@@ -519,9 +519,9 @@ pub struct JobPlan {
     pub small: Option<SmallFiles>,
     /// Name of the engine.
     pub engine: String,
-    /// The same as one of names, if it is: one operation for each file, and no data.
+    /// Its engine as one of names, if it is: one operation for each file, and no data.
     pub names: Option<&'static NameEngine>,
-    /// What else is asked of the engine.
+    /// Further options of the engine.
     pub engine_options: EngineOptions,
     /// Memory of its buffers.
     pub memory: Memory,
@@ -605,7 +605,7 @@ impl Pace {
 }
 
 impl JobPlan {
-    /// What it is called for people.
+    /// Its name for people.
     pub fn title(&self) -> &str {
         self.label.as_deref().unwrap_or(&self.name)
     }
@@ -622,7 +622,7 @@ impl JobPlan {
         self.report.as_ref().map(|report| &report.logs)
     }
 
-    /// How often bandwidth and operations per second are sampled.
+    /// Intervals between samples of bandwidth and of operations per second.
     pub fn sampled_every(&self) -> [Nanos; 2] {
         let report = self.report.as_ref();
         report.map_or([Nanos::SECOND; 2], |report| report.sampled_every)

@@ -16,7 +16,7 @@ pub use rbench_core::operations::{
     ATTRIBUTES, OPERATIONS as PHASES, Operation as PhaseInfo, PhaseKind, STEPS_DOWN, VALUE,
 };
 
-/// Who owns the tree.
+/// Owner of the tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
 pub enum Layout {
     /// Each rank has its own tree

@@ -317,7 +317,7 @@ impl Steps {
         }
     }
 
-    /// The same operations with parts that start at these offsets in the files, in order.
+    /// Moves the parts to these offsets in the files, in order.
     pub fn beginning_at(mut self, starts: Vec<u64>) -> Steps {
         self.rules.starts = match starts.iter().all(|start| *start == self.rules.start) {
             true => Box::default(),
@@ -511,7 +511,7 @@ impl Steps {
             let before = self.active[..self.current].iter().filter(alive).count();
             self.active.retain(|active| !active.is_done());
             self.done = 0;
-            // As if the last one before it had just been used.
+            // Continues as if the last one before it had just been used.
             self.current = match (before, self.active.len()) {
                 (_, 0) => 0,
                 (0, all) => all - 1,

@@ -99,8 +99,8 @@ impl Quick {
             ("--rw", "write,read"),
             ("--bs", &block.to_string()),
             ("--size", &size.to_string()),
-            // As in `juicefs bench`, data written by a close counts, and the data is
-            // generated only once.
+            // Like in `juicefs bench`, data written by a close counts, and the data is generated
+            // only once.
             ("--fsync", "close"),
             ("--no-refill", ""),
         ])

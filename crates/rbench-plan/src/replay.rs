@@ -27,7 +27,7 @@ pub struct ReplayPlan {
 /// Pace of the operations.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Pace {
-    /// As recorded, divided by this speed.
+    /// The recorded times, divided by this speed.
     Recorded(f64),
     /// Each starts as soon as the previous one of the same worker has ended.
     AsFastAsPossible,

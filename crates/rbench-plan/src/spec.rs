@@ -1,6 +1,6 @@
-//! What was asked for, as it was typed: an option that was not given is
-//! `None`. Every command line, native or foreign, ends up here. Of the native commands these types
-//! are the definition: clap reads names, values and help from them.
+//! The options as they were typed: an option that was not given is `None`. Every command line,
+//! native or foreign, ends up here. These types define the native commands: clap reads names,
+//! values and help from them.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -27,7 +27,7 @@ pub use crate::given::Split;
 pub use fio::Fio;
 pub use ior::{Ior, Segments};
 
-/// What all workloads have in common.
+/// Options that all workloads share.
 #[derive(Debug, Clone, PartialEq, Default, Args)]
 #[command(next_help_heading = "Run")]
 pub struct Common {
@@ -53,10 +53,10 @@ pub struct Common {
     /// Keep the run's directory instead of removing it at the end
     #[arg(long)]
     pub keep: bool,
-    /// What the target may be.
+    /// Checks of the target to be skipped.
     #[command(flatten)]
     pub leave: Leave,
-    /// When the run ends by itself.
+    /// Limits that end the run by itself.
     #[command(flatten)]
     pub limits: LimitOptions,
     /// Commands around each phase.
@@ -95,7 +95,7 @@ pub struct AutoIterations {
     pub max_time: Option<Nanos>,
 }
 
-/// What is refused unless it is said to be meant.
+/// Permissions without which a run is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Args)]
 pub struct Leave {
     /// Allow each host its own file system at the target; otherwise all hosts must see the
@@ -110,7 +110,7 @@ pub struct Leave {
     pub untried: bool,
 }
 
-/// When a run ends by itself.
+/// Limits that end a run by itself.
 #[derive(Debug, Clone, PartialEq, Default, Args)]
 pub struct LimitOptions {
     /// What to do after a failed operation [default: continue]
@@ -247,12 +247,12 @@ pub struct Meta {
     /// Gaps between the starts of --rate [default: uniform]
     #[arg(long, value_enum, value_name = "HOW")]
     pub arrival: Option<Arrival>,
-    /// How many operations are under way.
+    /// Number of operations in flight.
     #[command(flatten)]
     pub in_flight: InFlight,
 }
 
-/// How operations on names are made.
+/// Number of operations on names in flight, and their engine.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Args)]
 pub struct InFlight {
     /// How to issue operations: sync or io_uring [default: sync]
@@ -365,7 +365,7 @@ pub struct Io {
     /// Run each phase for this time (s) before recording starts; needs --time
     #[arg(long, visible_alias = "warmup", value_name = "TIME")]
     pub ramp: Option<Nanos>,
-    /// When a phase ends before its time.
+    /// Conditions for an early end of a phase.
     #[command(flatten)]
     pub steady: SteadyOptions,
     /// Pause each worker for this time after every operation (s)
@@ -408,7 +408,7 @@ pub struct Io {
     pub no_refill: bool,
 }
 
-/// When a phase of `rbench io` ends before its time.
+/// Conditions for an early end of a phase of `rbench io`.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Args)]
 pub struct SteadyOptions {
     /// End each phase as soon as its total rate is steady; needs --time and --ss-dur
@@ -436,7 +436,7 @@ pub struct SteadyOptions {
     pub every: Option<Nanos>,
 }
 
-/// Whether ranks work on the same sets.
+/// Assignment of the sets to ranks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum SetLayout {
     /// Each rank has its own sets
@@ -448,7 +448,7 @@ pub enum SetLayout {
 /// `rbench mix`
 #[derive(Debug, Clone, PartialEq, Default, Args)]
 pub struct Mix {
-    /// What is done.
+    /// Text of the mix.
     #[arg(skip)]
     pub text: MixText,
     /// With --ops or --list: number of names in the set, per rank or shared by all
@@ -493,19 +493,19 @@ pub struct Mix {
     /// Gaps between the starts of --rate [default: uniform]
     #[arg(long, value_enum, value_name = "HOW")]
     pub arrival: Option<Arrival>,
-    /// How many operations are under way.
+    /// Number of operations in flight.
     #[command(flatten)]
     pub in_flight: InFlight,
 }
 
 impl Mix {
-    /// Whether all ranks work on the same sets.
+    /// Returns true if all ranks work on the same sets.
     pub fn shared(&self) -> bool {
         self.layout == Some(SetLayout::Shared)
     }
 }
 
-/// Which operations a mix is of.
+/// Source of the operations of a mix.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MixText {
     /// `--ops`
@@ -516,8 +516,8 @@ pub enum MixText {
     Profile {
         /// One that is built in, or a file.
         name: String,
-        /// What the file says, as rank 0 has read it, or why it could not; `None`: it is
-        /// built in, or was not read yet.
+        /// Content of the file, as rank 0 has read it, or the reason why it could not; `None`: it
+        /// is built in, or was not read yet.
         text: Option<Result<String, String>>,
     },
 }
@@ -708,7 +708,7 @@ pub enum Workload {
 /// All that was asked for.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Spec {
-    /// What all workloads have in common.
+    /// Options that all workloads share.
     pub common: Common,
     /// The workload.
     pub workload: Workload,

@@ -319,7 +319,7 @@ impl Format {
         named.map_or("", |(name, _)| name)
     }
 
-    /// What it is, for the help.
+    /// Its description, for the help.
     pub fn about(self) -> &'static str {
         match self {
             Format::Iolog => "fio's I/O log, version 2 or 3",

@@ -206,7 +206,7 @@ impl Paths {
         paths
     }
 
-    /// The same with `suffix` after every item's name.
+    /// Adds `suffix` after every item's name.
     pub fn suffixed(self, suffix: &'static str) -> Paths {
         Paths {
             suffix,

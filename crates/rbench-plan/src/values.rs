@@ -94,9 +94,9 @@ pub fn threads(text: &str) -> Result<u32, String> {
 /// `--iterations`
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Iterations {
-    /// So many.
+    /// This many.
     Count(u32),
-    /// As many as their rates need.
+    /// The number that their rates need.
     Auto,
 }
 
@@ -203,7 +203,7 @@ pub fn rate(text: &str) -> Result<f64, String> {
     })
 }
 
-/// A number with k (thousand), m (million) or g (thousand millions) behind it.
+/// A number followed by k (thousand), m (million) or g (thousand millions).
 fn decimal(text: &str) -> Option<f64> {
     let (number, factor) = match text.as_bytes().last()?.to_ascii_lowercase() {
         b'k' => (&text[..text.len() - 1], 1e3),
@@ -214,8 +214,8 @@ fn decimal(text: &str) -> Option<f64> {
     number.parse::<f64>().ok().map(|number| number * factor)
 }
 
-/// How many, of something that is no size: `500`, `20k` = 20,000, `1.5m` = 1,500,000. (A size,
-/// and counts in the command lines of mdtest and IOR, as these have it, are binary.)
+/// A count, not a size: `500`, `20k` = 20,000, `1.5m` = 1,500,000. (Sizes are binary, and so are
+/// counts in the command lines of mdtest and IOR, like in those tools.)
 pub fn amount<T: TryFrom<u64>>(text: &str) -> Result<T, String> {
     let too_large = || ParseQuantityError::TooLarge(text.to_owned()).to_string();
     let number = match text.parse::<u64>() {
@@ -338,7 +338,7 @@ pub fn trace_format() -> impl TypedValueParser<Value = Option<Format>> {
     })
 }
 
-/// What `--version` prints.
+/// Output of `--version`.
 pub fn version() -> String {
     concat!("rbench ", env!("CARGO_PKG_VERSION"), "\n").to_owned()
 }

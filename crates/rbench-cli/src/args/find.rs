@@ -18,7 +18,7 @@ pub struct FindArgs {
     /// Directory to search
     #[arg(value_name = "DIR", value_parser = values::directory(), conflicts_with = "dir")]
     pub start: Option<PathBuf>,
-    /// What is looked for.
+    /// The options of the search.
     #[command(flatten)]
     pub find: spec::Find,
 }

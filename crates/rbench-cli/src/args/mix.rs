@@ -37,7 +37,7 @@ pub struct MixArgs {
     /// Print the built-in profiles
     #[arg(long)]
     profiles: bool,
-    /// What goes with it.
+    /// The other options of a mix.
     #[command(flatten)]
     mix: spec::Mix,
 }

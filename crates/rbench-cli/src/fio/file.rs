@@ -16,7 +16,7 @@ pub struct Surroundings<'a> {
     pub files: &'a BTreeMap<PathBuf, Vec<u8>>,
     /// Returns the value of an environment variable.
     pub variable: &'a dyn Fn(&str) -> Option<String>,
-    /// Why a file could not be read, for those missing from `files`.
+    /// Reasons why files could not be read, for those missing from `files`.
     pub unreadable: &'a BTreeMap<PathBuf, String>,
     /// `$pagesize`, bytes.
     pub page_size: u64,

@@ -37,7 +37,7 @@ pub struct Opt {
     pub default: &'static str,
     /// Its help, one line.
     pub help: &'static str,
-    /// Whether it fills the field of its name with what a plain kind reads.
+    /// It fills the field of its name, by the rules of a plain kind.
     #[cfg(test)]
     pub plain: bool,
     /// Its effect.
@@ -55,7 +55,7 @@ pub enum Takes {
     Optional(&'static str),
     /// A value; the help shows this name for it.
     Value(&'static str),
-    /// The same; in a job file it may be missing, and the job's name takes its place.
+    /// Like `Value`; in a job file it may be missing, and the job's name takes its place.
     ValueOrJob(&'static str),
 }
 

@@ -55,7 +55,7 @@ pub struct Clean {
     /// Show no progress on stderr
     #[arg(long, short)]
     pub quiet: bool,
-    /// How ranks come together.
+    /// Start of the ranks.
     #[command(flatten)]
     pub start: Start,
 }

@@ -57,7 +57,7 @@ pub struct Check {
     /// Show no progress on stderr
     #[arg(long, short)]
     pub quiet: bool,
-    /// How ranks come together.
+    /// Start of the ranks.
     #[command(flatten)]
     pub start: Start,
 }
@@ -94,7 +94,7 @@ pub struct Probe {
     /// Show no progress on stderr
     #[arg(long, short)]
     pub quiet: bool,
-    /// How ranks come together.
+    /// Start of the ranks.
     #[command(flatten)]
     pub start: Start,
 }

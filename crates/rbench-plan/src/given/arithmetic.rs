@@ -9,7 +9,7 @@ const NESTED: usize = 32;
 /// Above it a result is not exact any more.
 const EXACT: f64 = (1_u64 << 53) as f64;
 
-/// Whether a value is an expression and not a number: a range such as `4k-64k` is neither.
+/// Returns true if a value is an expression and not a number: a range such as `4k-64k` is neither.
 pub fn is_expression(text: &str) -> bool {
     text.trim_start().starts_with('(') || text.contains(['*', '/', '^'])
 }

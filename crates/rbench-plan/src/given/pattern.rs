@@ -18,8 +18,7 @@ pub const OFFSET_BYTES: usize = 8;
 pub struct DataPattern {
     /// Its bytes; zeros where the offset of the block belongs.
     pub bytes: Vec<u8>,
-    /// Where in it the offset of the block belongs (`%o`), ascending: each takes
-    /// [`OFFSET_BYTES`].
+    /// Places in it for the offset of the block (`%o`), ascending: each takes [`OFFSET_BYTES`].
     pub offsets: Vec<usize>,
 }
 
@@ -168,7 +167,7 @@ fn part(text: &str) -> Result<(Part<'_>, &str), String> {
     Ok((Part::Number(bits), rest))
 }
 
-/// Digits behind `0x`.
+/// Digits after `0x`.
 fn hexadecimal(text: &str) -> Option<(Part<'_>, &str)> {
     let end = text
         .find(|c: char| !c.is_ascii_hexdigit())
@@ -198,7 +197,7 @@ mod tests {
 
     #[test]
     fn parts_of_every_form_stand_one_after_the_other() {
-        // What fio 3.33 put into a file with verify_pattern=….
+        // Content of a file that fio 3.33 wrote with verify_pattern=….
         let check = |text: &str, expect: &[u8]| {
             let got = read(text, Some(&files())).map(|pattern| pattern.bytes);
             assert_eq!(got.as_deref(), Ok(expect), "{text}");

@@ -20,7 +20,7 @@ fn sizes_without_ib_are_binary_and_with_ib_decimal() {
     check("1k", 1024);
     check("1K", 1024);
     check("1kb", 1024);
-    // As fio 3.33 reads them: an i without its b changes nothing.
+    // Read like in fio 3.33: an i without its b changes nothing.
     check("1ki", 1024);
     check("1KiB", 1000);
     check("2m", 2 << 20);
@@ -142,7 +142,7 @@ fn values_of_reads_writes_and_trims_are_told_apart_by_commas() {
     };
     let k = |n: u64| Some(n * 1024);
     check("4k", [k(4), k(4), k(4)]);
-    // As fio's manual has it: what is not followed by a comma holds for the rest.
+    // Like in fio's manual: a value without a comma after it holds for the rest.
     check("4k,8k", [k(4), k(8), k(8)]);
     check("4k,8k,", [k(4), k(8), None]);
     check(",8k", [None, k(8), k(8)]);
@@ -158,7 +158,7 @@ fn values_of_reads_writes_and_trims_are_told_apart_by_commas() {
 
 #[test]
 fn patterns_are_the_bytes_that_fio_writes() {
-    // What fio 3.33 put into a file with buffer_pattern=….
+    // Content of a file that fio 3.33 wrote with buffer_pattern=….
     let check = |text: &str, expect: &[u8]| {
         assert_eq!(given(text).pattern().as_deref(), Ok(expect), "{text}");
     };

@@ -75,8 +75,8 @@ impl Files {
 }
 
 impl Buffers {
-    /// New data for every write, of which this percentage compresses away, and of
-    /// whose blocks this percentage are copies of others.
+    /// New data for every write; `compress_percent` of it compresses away, and `dedupe_percent` of
+    /// its blocks are copies of others.
     pub fn fresh(compress_percent: u32, dedupe_percent: u32) -> Buffers {
         Buffers {
             refill: true,

@@ -29,7 +29,7 @@ impl Sizes {
         }
     }
 
-    /// The same distribution with the mean multiplied by `by`, at least a byte unless the mean
+    /// Returns the distribution with the mean multiplied by `by`, at least a byte unless the mean
     /// is 0.
     pub fn scaled(self, by: f64) -> Sizes {
         let scale = |Bytes(size): Bytes| {

@@ -190,7 +190,7 @@ fn offsets_budgets_and_passes_are_kept() {
         let all = steps(&plan, 0);
         (all.len(), all.iter().filter(|s| s.ends_pass).count())
     };
-    // As many as fio 3.33 issues.
+    // The number that fio 3.33 issues.
     assert_eq!(count(&|p| p.loops = 3), (48, 3));
     assert_eq!(count(&|p| p.number_ios = Some(10)), (10, 1));
     assert_eq!(count(&|p| p.number_ios = Some(30)), (16, 1));

@@ -35,8 +35,8 @@ mod verify;
 use blocks::{align, aligned, sizes, smallest_block};
 use parts::{Moved, Parts};
 
-/// What random offsets derive from unless `randseed` or `randrepeat=0` says
-/// something else: every run is like the one before.
+/// Seed of random offsets unless `randseed` or `randrepeat=0` says something else: every run is
+/// like the one before.
 const SEED: u64 = 0x89;
 
 /// Most workers of all jobs on each rank, as in fio.
@@ -45,7 +45,7 @@ const WORKERS_MAX: u32 = 4096;
 /// Most jobs of all iterations.
 const JOBS_MAX: usize = 1 << 16;
 
-/// How often all jobs run, and how far the readers of one are from those of the last.
+/// Number of runs of all jobs, and the distance of the readers of one run from those of the last.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Repeats {
     pub(super) iterations: u32,
@@ -86,8 +86,8 @@ pub(super) fn resolve(
     })
 }
 
-/// The rounds of every iteration. Each is as if the jobs had been started anew: its
-/// groups are its own, and what is random repeats unless `randrepeat=0`.
+/// The rounds of every iteration. Each is like a new start of the jobs: it has its own groups, and
+/// random choices repeat unless `randrepeat=0`.
 fn again_and_again(first: Vec<Vec<JobPlan>>, options: &Fio, iterations: u32) -> Vec<Vec<JobPlan>> {
     let jobs = || first.iter().flatten();
     let groups = jobs().filter_map(|job| job.report.as_ref());
@@ -118,7 +118,7 @@ fn once(
     let mut rounds: Vec<Vec<JobPlan>> = Vec::new();
     let mut group = 0;
     let mut workers = 0_u32;
-    // Everything that cannot be is told together.
+    // All errors are reported together.
     let mut wrong: Vec<String> = Vec::new();
     for (index, job) in options.jobs.iter().enumerate() {
         let mut told = job.settings.notes.clone();
@@ -196,8 +196,8 @@ fn shift_readers(rounds: &mut [Vec<JobPlan>], shift: u32, ranks: u32) -> Result<
     Ok(())
 }
 
-/// Whether `wait_for` names a job of the round that is being filled, so that a
-/// new one has to begin.
+/// Returns true if `wait_for` names a job of the round that is being filled, so that a new one has
+/// to begin.
 fn waits(before: &[Job], job: &Job, round: &[JobPlan]) -> Result<bool, PlanError> {
     let Some(name) = &job.settings.wait_for else {
         return Ok(false);
@@ -266,7 +266,7 @@ fn one(
         },
         batch_complete_min: s.iodepth_batch_complete_min.unwrap_or(1).min(depth),
         batch_complete_max: s.iodepth_batch_complete_max.unwrap_or(1).min(depth),
-        // As in fio, a mark that is no lower than the depth is none.
+        // Like in fio, a mark that is not lower than the depth is ignored.
         depth_low: s.iodepth_low.filter(|low| (1..depth).contains(low)),
         submission: Submission {
             offload: s.offload.unwrap_or(false),
@@ -289,7 +289,7 @@ fn one(
     Ok(plan)
 }
 
-/// What binds the job to others.
+/// The job's connections to others.
 fn others(s: &Settings, notes: &mut Vec<String>) -> Others {
     let always = s.exitall.unwrap_or(false);
     let on_error = s.exitall_on_error.unwrap_or(false);
@@ -576,7 +576,7 @@ fn buffers(s: &Settings, block: u64) -> Result<Buffers, PlanError> {
     })
 }
 
-/// What copies are made of, where that is not the latest block.
+/// Blocks that copies are made of, where that is not the latest block.
 fn working_set(s: &Settings, block: u64) -> Result<Option<WorkingSet>, PlanError> {
     if s.dedupe_working_set != Some(true) || s.dedupe_percentage.unwrap_or(0) == 0 {
         return Ok(None);
@@ -646,7 +646,7 @@ fn pace(s: &Settings, io: Moved, notes: &mut Vec<String>) -> Result<Pace, PlanEr
         latency_target: latency_target(s)?,
         latency_max: s.max_latency.filter(|time| time.0 > 0),
         steady: steady(s)?,
-        // Of IOR alone.
+        // Only IOR has it.
         wear_out: false,
         time_min: None,
         as_many_as_written: false,
@@ -654,7 +654,7 @@ fn pace(s: &Settings, io: Moved, notes: &mut Vec<String>) -> Result<Pace, PlanEr
     })
 }
 
-/// 0 is no limit.
+/// 0 means no limit.
 fn limits(each: Each<Option<u64>>) -> Each<Option<u64>> {
     each.map(|rate| rate.filter(|rate| *rate > 0))
 }

@@ -16,7 +16,7 @@ use crate::spec;
 /// The largest block: Linux limits a read or write call to just below 2 GiB.
 const BLOCK_MAX: Bytes = Bytes(1 << 30);
 
-/// Block size without an option, where the file is no smaller.
+/// Block size without an option, where the file is not smaller.
 const BLOCK: u64 = 128 << 10;
 
 /// The options that give block sizes.
@@ -92,7 +92,7 @@ pub(super) fn resolve(
     })
 }
 
-/// What of all workers' bytes is each one's: whole blocks, where it has room for one.
+/// Each worker's part of all bytes: whole blocks, where it has room for one.
 fn part(io: &spec::Io, total: Bytes, (ranks, threads): (u32, u32)) -> Result<Bytes, PlanError> {
     let workers = u64::from(ranks) * u64::from(threads);
     let each = total.0 / workers.max(1);

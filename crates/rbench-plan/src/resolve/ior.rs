@@ -406,7 +406,7 @@ impl Maker<'_> {
                 think_by_issue: true,
                 ..Pace::default()
             },
-            // What is wrong with the data is counted; what cannot be moved ends the rank's part.
+            // Wrong data is counted; a failed transfer ends the rank's part.
             errors: Errors::End(ContinueOn {
                 verify: true,
                 ..ContinueOn::default()
@@ -460,12 +460,12 @@ impl Maker<'_> {
         let (directories, names) = names(options, &end)?;
         let mut directories = directories.into_iter();
         let shared = !options.file_per_process;
-        // Of blocks at random places the file has its length before the first is written.
+        // With blocks at random offsets, the file has its length before the first is written.
         let blocks = options.random > 1;
         let everywhere = shared && blocks;
         let ranks = if everywhere { self.ranks } else { 1 };
         let each = self.extent.each.unwrap_or(0) * u64::from(ranks);
-        // The next repetition makes it anew.
+        // The next repetition creates it again.
         let again = !options.multi_file && self.repetition + 1 < options.repetitions.unwrap_or(1);
         let makes = options.writes() && !options.use_existing;
         let removes = options.writes() && (!options.keep || again && makes);

@@ -38,7 +38,7 @@ pub struct Job {
     pub name: String,
     /// The name that its files are made of.
     pub files: String,
-    /// It is the first of a job file behind other jobs: it waits for those.
+    /// It is the first of a job file that follows other jobs: it waits for those.
     pub apart: bool,
     /// Its options, global ones included.
     pub settings: Settings,
@@ -284,7 +284,7 @@ settings! { {
     /// The directory that held when the n-th of `filename` was given; of those beyond the
     /// end it is `directory`.
     pub filename_directories: Vec<PathBuf>,
-    /// What belongs to the engine.
+    /// Options of the engine.
     pub engine_options: EngineOptions,
     /// The options that belong to engines and were given, and those engines.
     pub of_engines: Vec<(&'static str, &'static [&'static str])>,

@@ -9,13 +9,13 @@ use crate::meta::Packet;
 /// `-s`
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Segments {
-    /// So many.
+    /// This many.
     Count(u64),
     /// `-1`: as many as the files have.
     AsInFiles,
 }
 
-/// What is left out is IOR's default.
+/// The options of IOR; an option that is left out has IOR's default.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Ior {
     /// `-o a@b`: with `-F`, rank r has the file r modulo their number; empty:

@@ -40,7 +40,7 @@ impl Names {
         }
     }
 
-    /// The same for a trace whose names start at the root of a mount.
+    /// Returns the names of a trace that start at the root of a mount.
     pub fn of_a_mount(&self) -> Names {
         Names {
             of_a_mount: true,

@@ -296,7 +296,7 @@ impl State {
                 .map(|call_start| call_start.text.as_str());
             call_start.is_some_and(|text| FORKS.iter().any(|fork| text.starts_with(fork)))
         };
-        // Of several, the one that started last; all ranks must choose the same.
+        // Out of several, the one that started last; all ranks must choose the same.
         let forking = self
             .processes
             .values_mut()

@@ -4,7 +4,7 @@
 pub struct Refused {
     /// Their names.
     pub names: &'static str,
-    /// Why: a clause that follows "is not supported: ".
+    /// Reason: a clause that follows "is not supported: ".
     pub why: &'static str,
     /// The replacement, a noun; empty: there is none. Code is in backticks.
     pub instead: &'static str,

@@ -71,7 +71,7 @@ pub(super) fn smallest_block(pattern: &Pattern) -> u64 {
         .min(of(directions.trim, trim))
 }
 
-/// That what goes past the cache has places and lengths that a device takes.
+/// Checks that direct I/O has offsets and lengths that a device takes.
 pub(super) fn aligned(pattern: &Pattern, files: &Files) -> Result<(), PlanError> {
     let check = |option: &str, value: u64| {
         if !value.is_multiple_of(SECTOR) {

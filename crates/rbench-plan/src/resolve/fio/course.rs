@@ -1,5 +1,4 @@
-//! What places follow besides their order: the number behind `rw`, `zonemode`,
-//! `bs_is_seq_rand`.
+//! Rules for offsets besides their order: the number after `rw`, `zonemode`, `bs_is_seq_rand`.
 
 use super::super::PlanError;
 use super::blocks::bounds;
@@ -81,7 +80,7 @@ fn zones(s: &Settings, notes: &mut Vec<String>) -> Result<Option<Zones>, PlanErr
     }))
 }
 
-/// Whether places are drawn in other steps than the smallest block, so that a block may
+/// Returns true if offsets are drawn in other steps than the smallest block, so that a block may
 /// come twice.
 pub(super) fn overlaps(sizes: &Each<BlockSizes>, align: Each<u64>) -> bool {
     let of = |sizes: &BlockSizes, align| match sizes {

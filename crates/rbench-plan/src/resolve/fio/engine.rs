@@ -85,7 +85,7 @@ pub(super) fn options(
     })
 }
 
-/// What the buffers lie in, and what is locked.
+/// The memory of the buffers, and of locked pages.
 pub(super) fn memory(s: &Settings) -> Result<Memory, PlanError> {
     let (kind, file) = s.mem.clone().unwrap_or_default();
     if kind == MemoryKind::MmapHuge && file.is_none() {

@@ -59,7 +59,7 @@ pub(super) fn journal(
     Ok(Some(path.clone()))
 }
 
-/// Why nothing could be said of the blocks of `job`, as the rest of a sentence.
+/// The reason why a journal cannot cover the blocks of `job`, as the rest of a sentence.
 fn unfit(job: &JobPlan, ranks: u32) -> Option<String> {
     let block = divisor(&job.pattern.sizes.write);
     let (files, pattern) = (&job.files, &job.pattern);

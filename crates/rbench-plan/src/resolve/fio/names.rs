@@ -56,10 +56,10 @@ pub(super) fn of_names(
     (pattern.course, pattern.random_percent) = (Course::default(), Each::same(100));
     let files = &mut plan.files;
     if files.size.1 == 0 {
-        // Of files that are there: each counts as one block.
+        // Existing files: each counts as one block.
         (files.size, files.create_on_open) = ((unit, unit), true);
     }
-    // What it makes is not made before it.
+    // Files that it creates are not created before it.
     files.create_on_open |= names.makes();
     // One after the other: none has more than one operation.
     files.service = match files.service {
@@ -86,7 +86,7 @@ pub(super) fn of_names(
     Ok(())
 }
 
-/// What only data has.
+/// Refuses options that need data.
 fn refuse_data(plan: &JobPlan, s: &Settings) -> Result<(), PlanError> {
     let engine = &plan.engine;
     if plan.verify.is_some() {
@@ -112,7 +112,7 @@ fn refuse_data(plan: &JobPlan, s: &Settings) -> Result<(), PlanError> {
     Ok(())
 }
 
-/// What a second pass over the same names finds.
+/// Checks a second pass over the same names.
 fn passes(plan: &JobPlan, op: OpKind, notes: &mut Vec<String>) -> Result<(), PlanError> {
     let (engine, loops) = (&plan.engine, plan.pace.loops);
     let again = loops > 1 && !plan.pace.time_based;
@@ -120,7 +120,7 @@ fn passes(plan: &JobPlan, op: OpKind, notes: &mut Vec<String>) -> Result<(), Pla
         OpKind::Unlink | OpKind::Rmdir if again => {
             refuse!("loops={loops}: ioengine={engine} removes everything in the first pass")
         }
-        // What was made is removed in between.
+        // Created files are removed in between.
         OpKind::Create | OpKind::Mkdir if plan.files.unlink_each_loop => {}
         OpKind::Mkdir if again => {
             refuse!("loops={loops}: ioengine={engine} creates everything in the first pass")

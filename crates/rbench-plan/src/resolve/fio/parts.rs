@@ -1,11 +1,11 @@
-//! How large files are and which part of them a worker uses: `size`, `filesize`,
-//! `io_size`, `offset` and its companions.
+//! Sizes of files, and the part of them that a worker uses: `size`, `filesize`, `io_size`, `offset`
+//! and its companions.
 
 use super::super::PlanError;
 use crate::jobs::{Pattern, Shares};
 use crate::spec::fio::{Extent, Settings};
 
-/// What the options come to.
+/// The values that follow from the options.
 pub(super) struct Parts {
     /// See [`crate::jobs::Files::size`].
     pub(super) size: (u64, u64),
@@ -19,8 +19,8 @@ pub(super) struct Parts {
     pub(super) io: Moved,
 }
 
-/// Bytes to move in all, where that is not the size of the files: so many, or so many per
-/// cent of that size.
+/// Total bytes to move, where that is not the size of the files: a number, or a percentage of that
+/// size.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Moved {
     pub(super) bytes: Option<u64>,
@@ -186,7 +186,7 @@ fn fills(s: &Settings, pattern: &Pattern) -> Result<(), PlanError> {
     Ok(())
 }
 
-/// What is appended is written, and so many bytes of it.
+/// Checks that a job that appends only writes, and says how many bytes.
 fn appends(s: &Settings, pattern: &Pattern) -> Result<(), PlanError> {
     if pattern.directions.read {
         refuse!(

@@ -1,4 +1,4 @@
-//! What the threads of workers are to the kernel.
+//! Settings of the workers' threads in the kernel.
 
 use crate::process::{Process, io_priority};
 use crate::resolve::PlanError;

@@ -55,7 +55,7 @@ pub(super) fn replay(
     if let Some(verify) = &mut plan.verify {
         verify.only = checks;
         verify.read_back &= !checks;
-        // Which of several writes of a block was the last one the log says alone.
+        // Only the log knows which of several writes of a block was the last one.
         verify.once = true;
         plan.pattern.repeats = true;
     }
@@ -67,7 +67,7 @@ pub(super) fn replay(
             sync: true,
         };
     }
-    // What it really does its logs say.
+    // Its real directions follow from its logs.
     plan.pattern.directions = Directions {
         read: true,
         write: false,

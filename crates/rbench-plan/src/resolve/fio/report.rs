@@ -1,4 +1,4 @@
-//! What is reported of a job of fio: defaults of its options on reports and logs.
+//! The report of a job of fio: defaults of its options on reports and logs.
 
 use rbench_core::Nanos;
 
@@ -18,7 +18,7 @@ const SAMPLED_EVERY: Nanos = Nanos(500_000_000);
 /// Digits of the normal output, as in fio.
 const FIGURES: u32 = 4;
 
-/// What is reported of `job`, which belongs to `group`.
+/// The report of `job`, which belongs to `group`.
 pub(super) fn report(job: &Job, group: u32, notes: &mut Vec<String>) -> FioReport {
     let s = &job.settings;
     let every = |given: Option<Nanos>| given.filter(|time| time.0 > 0).unwrap_or(SAMPLED_EVERY);
@@ -77,7 +77,7 @@ pub(super) fn log_together(rounds: &mut [Vec<JobPlan>]) {
     }
 }
 
-/// Whether logs can be what they are to be.
+/// Checks that logs can be written as requested.
 pub(super) fn check_logs(s: &Settings) -> Result<(), PlanError> {
     let logs = &s.logs;
     if logs.histogram.is_some() && logs.histogram_every.0 == 0 {

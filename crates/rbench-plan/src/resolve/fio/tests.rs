@@ -99,7 +99,7 @@ fn noted(change: impl FnOnce(&mut Settings)) -> (JobPlan, Vec<String>) {
     }
 }
 
-/// How the job is reported.
+/// The report of the job.
 fn report(job: &JobPlan) -> &FioReport {
     job.report.as_ref().expect("a job of fio's")
 }
@@ -606,7 +606,7 @@ fn verification_takes_its_intervals_from_the_blocks() {
         s.verify_backlog = Some(8);
     });
     assert!(plan.verify.is_some_and(|verify| verify.read_back) && notes.is_empty());
-    // As with fio, who wants nothing read back has no backlog to be read.
+    // Like in fio, without reading back there is no backlog.
     let (plan, _) = of(|s| (s.do_verify, s.verify_backlog) = (Some(false), Some(8)));
     let verify = plan.verify.expect("still stamped");
     assert!(!verify.read_back && verify.backlog.is_none());
@@ -615,7 +615,7 @@ fn verification_takes_its_intervals_from_the_blocks() {
         plan.verify
             .is_some_and(|verify| verify.only && !verify.read_back)
     );
-    // What only reads checks what it reads, asked for or not.
+    // A job that only reads checks its reads, requested or not.
     let (plan, _) = of(|s| (s.verify_only, s.rw) = (Some(true), Some(READ)));
     assert!(plan.verify.is_some_and(|verify| !verify.only));
     let (plan, _) = of(|s| {
@@ -636,7 +636,7 @@ fn verification_takes_its_intervals_from_the_blocks() {
         layout.pattern.map(|pattern| pattern.bytes),
         Some(vec![0xab])
     );
-    // As with fio: what does not divide the blocks gives way to what does.
+    // Like in fio: an interval that does not divide the blocks is replaced by one that does.
     let (plan, notes) = of(|s| s.verify_interval = Some(3000));
     assert_eq!(plan.verify, Some(expect.clone()));
     assert!(notes[0].contains("verify_interval=3000"), "{notes:?}");

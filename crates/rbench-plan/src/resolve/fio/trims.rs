@@ -7,7 +7,7 @@ use super::super::PlanError;
 use crate::jobs::{Directions, TrimBacklog};
 use crate::spec::fio::Settings;
 
-/// That the engine of a job that trims can do so, and what a trim is.
+/// Checks that the engine of a job that trims can do so, and notes the meaning of a trim.
 pub(super) fn possible(engine: &str, notes: &mut Vec<String>) -> Result<(), PlanError> {
     if NameEngine::named(engine).is_some() {
         refuse!("ioengine={engine} works on names and cannot trim: use another engine");
@@ -22,8 +22,8 @@ pub(super) fn possible(engine: &str, notes: &mut Vec<String>) -> Result<(), Plan
     Ok(())
 }
 
-/// Whether what is not there of its files is filled with data before the job: a hole that is
-/// punched into nothing gives nothing back. fio's engine falloc trims what is reserved.
+/// Returns true if missing parts of its files are filled with data before the job: a hole that is
+/// punched into nothing frees nothing. fio's engine falloc trims reserved blocks.
 pub(super) fn fills(s: &Settings, directions: Directions) -> bool {
     let moves_data = !matches!(s.ioengine.as_deref(), Some("falloc" | "null"));
     s.overwrite
@@ -62,7 +62,7 @@ pub(super) fn backlog(
     }))
 }
 
-/// As [`backlog`] in a job that verifies nothing.
+/// Like [`backlog`], in a job that verifies nothing.
 pub(super) fn unverified(s: &Settings, notes: &mut Vec<String>) {
     if s.trim_percentage.unwrap_or(0) > 0 {
         notes.push(without_effect());

@@ -77,7 +77,7 @@ pub(super) fn verify(
     }))
 }
 
-/// Where headers stand, and what is around them.
+/// The layout of headers, and of the data around them.
 fn layout(s: &Settings, checksum: Checksum, interval: u64) -> Result<FioLayout, PlanError> {
     let offset = match checksum.has_header() {
         true => s.verify_offset.unwrap_or(0),

@@ -1,4 +1,4 @@
-//! What binds a job to others, its requests to each other, and the memory of its buffers.
+//! Connections between jobs and between requests of a job, and the memory of its buffers.
 
 use rbench_core::memory::{Memory, MemoryKind};
 

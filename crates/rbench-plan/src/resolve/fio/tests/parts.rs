@@ -39,7 +39,7 @@ fn sizes_in_per_cent_are_those_of_filesize_or_of_the_files_as_they_are() {
         },
         "size=5% of filesize (65536) is less than one block (bs), 4096 bytes",
     );
-    // 0 per cent says nothing, as with fio.
+    // Like in fio, 0 per cent has no effect.
     let plan = single(|s| {
         (s.size, s.offset) = (Some(Extent::Percent(0)), Some(Extent::Percent(0)));
     });
@@ -65,7 +65,7 @@ fn beginnings_in_per_cent_are_aligned_to_blocks_or_to_offset_align() {
     };
     assert_eq!(aligned(16_384).files.shares.align, 16_384);
     assert_eq!(aligned(0).files.shares.align, 4096);
-    // Of a number of bytes nothing is aligned.
+    // Numbers of bytes are not aligned.
     let plan = single(|s| {
         (s.offset, s.offset_align) = (Some(Extent::Bytes(5120)), Some(16_384));
     });

@@ -41,7 +41,7 @@ fn the_third_values_are_those_of_trims() {
         },
         "the smallest block (bs), 2097152",
     );
-    // What only others have does not matter.
+    // Values of other directions do not matter.
     let fine = single(|s| s.bs.trim = Some(2 * MIB));
     assert_eq!(fine.pattern.directions, READ);
 }
@@ -58,7 +58,7 @@ fn what_is_only_trimmed_is_laid_out_with_data() {
     };
     assert!(filled(TRIM, None, None));
     assert!(!filled(TRIM, None, Some(false)));
-    // As in fio.
+    // Like in fio.
     assert!(!filled(TRIM, Some("falloc"), None));
     assert!(filled(TRIM, Some("falloc"), Some(true)));
     assert!(!filled(TRIM_WRITE, None, None));
@@ -126,7 +126,7 @@ fn trims_among_the_writes_of_a_verified_job_need_a_backlog() {
     });
     assert_eq!(trims(&plan).map(|trims| trims.batch), Some(3));
     assert!(plan.verify.is_some_and(|verify| !verify.trimmed_is_zero));
-    // As in fio 3.33, where they do nothing.
+    // Like in fio 3.33, where they do nothing.
     for change in [
         (|s: &mut Settings| s.trim_backlog = None) as fn(&mut Settings),
         |s| s.verify = None,

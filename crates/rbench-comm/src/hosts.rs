@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{CommError, Communicator};
 
-/// Where a rank says that it runs. The texts are only compared.
+/// The place where a rank says that it runs. The texts are only compared.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Identity {
     /// Name of the machine or container; not necessarily unique.

@@ -14,7 +14,7 @@ const MARKS: &[(&str, &str)] = &[
     ("MPI_LOCALRANKID", "Intel MPI's mpirun"),
 ];
 
-/// Whoever speaks PMI.
+/// Launchers that speak PMI.
 const PMI: &str = "a PMI launcher (mpirun of MPICH or Intel MPI, srun --mpi=pmi2)";
 
 /// Variables that hold the number of ranks that were launched together. The
@@ -57,14 +57,14 @@ pub fn launcher(env: impl Fn(&str) -> Option<String>) -> Option<&'static str> {
         .or_else(|| one_of_several_tasks(env).then_some("Slurm's srun"))
 }
 
-/// Whether this process is one of several tasks of a Slurm step.
+/// Returns true if this process is one of several tasks of a Slurm step.
 fn one_of_several_tasks(env: impl Fn(&str) -> Option<String>) -> bool {
     let tasks = env("SLURM_STEP_NUM_TASKS").and_then(|tasks| tasks.parse::<u32>().ok());
     env("SLURM_STEP_ID").is_some() && tasks.is_some_and(|n| n > 1)
 }
 
-/// Whether Slurm's srun started several processes without PMIx, by which Open MPI's ranks find
-/// each other. Those of mpirun within a Slurm job are not meant.
+/// Returns true if Slurm's srun started several processes without PMIx, by which Open MPI's ranks
+/// find each other. Processes of mpirun within a Slurm job do not count.
 pub fn srun_without_pmix(env: impl Fn(&str) -> Option<String>) -> bool {
     one_of_several_tasks(&env)
         && env("PMIX_RANK").is_none()

@@ -1,4 +1,4 @@
-//! What the processes of a file system's client use while a phase runs.
+//! CPU time and memory of the processes of a file system's client while a phase runs.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::units::{Bytes, Nanos};
 
-/// Which processes of a host are watched.
+/// The watched processes of a host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Watch {
     /// The one with this number.
@@ -41,10 +41,10 @@ impl fmt::Display for Watch {
     }
 }
 
-/// What the watched processes of a host used while a phase ran.
+/// Usage of the watched processes of a host while a phase ran.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ClientUse {
-    /// How many there are.
+    /// Number of processes.
     pub processes: u64,
     /// CPU time of all their threads, those that ended meanwhile included.
     pub cpu: Nanos,
@@ -58,10 +58,10 @@ pub struct ClientUse {
     pub peak: Bytes,
 }
 
-/// Why it is not known what they used.
+/// Reasons why their usage is unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ClientGap {
-    /// When the phase began there was no such process, or it cannot be seen.
+    /// There was no such process at the start of the phase, or it cannot be seen.
     Absent,
     /// A process ended while the phase ran, or another of that name was started.
     Replaced,
@@ -85,14 +85,14 @@ impl ClientGap {
 pub struct HostClient {
     /// The host's name.
     pub host: String,
-    /// What it used, or why that is not known.
+    /// Its usage, or the reason why that is unknown.
     pub used: Result<ClientUse, ClientGap>,
 }
 
-/// What the file system's client cost in a phase.
+/// The cost of the file system's client in a phase.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClientCost {
-    /// What was asked to be watched; `None`: who serves the mount.
+    /// The requested processes; `None`: those that serve the mount.
     pub watch: Option<Watch>,
     /// Operations of all rows of the phase, failed ones included; `None` where the phase
     /// did more than its rows count.

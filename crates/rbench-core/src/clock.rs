@@ -172,7 +172,7 @@ impl CpuClock {
         simulated: None,
     };
 
-    /// The same clock for this worker of the rank.
+    /// Returns the clock of this worker of the rank.
     pub fn of_worker(self, worker: u32) -> CpuClock {
         let simulated = self.simulated.map(|time| WorkerTime {
             worker: worker as usize,

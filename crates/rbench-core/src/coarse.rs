@@ -147,8 +147,8 @@ impl CoarseLatency {
         }
     }
 
-    /// For a heat map: (lowest value, values) of the buckets in use, four of which are a
-    /// power of two (256 ns each below 2048 ns), ascending.
+    /// For a heat map: (lowest value, values) of the buckets in use, four to a power of two (256 ns
+    /// each below 2048 ns), ascending.
     pub fn heat(&self) -> Vec<(Nanos, u64)> {
         let mut heat: Vec<(usize, u64)> = Vec::new();
         for (bucket, n) in &self.counts {

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::operations::OpKind;
 use crate::units::Rank;
 
-/// Why an operation did not count as done.
+/// The reason why an operation did not count as done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum FailureKind {
     /// The system call failed with this errno.

@@ -1,5 +1,5 @@
-//! How ranks write values to each other. Not a file format: both ends are the same build, so
-//! nothing here is a promise to users.
+//! Encoding of values that ranks send to each other. Not a file format: both ends are the same
+//! build, so nothing here is a promise to users.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;

@@ -14,7 +14,7 @@ pub struct Mount {
     pub parent: u64,
     /// Major and minor number of the file system's device.
     pub device: (u64, u64),
-    /// Where it is mounted.
+    /// Directory at which it is mounted.
     pub mount_point: PathBuf,
     /// `ro` or `rw` as in effect, then the options of the mount, then those of the
     /// file system.

@@ -240,15 +240,15 @@ impl Call {
     pub const MKDIR: Call = Call::Mkdir(0o775);
     /// `mknodat`, mode 0664.
     pub const MKNOD: Call = Call::Mknod(NEW_FILE);
-    /// What `stat` returns too (`STATX_BASIC_STATS`).
+    /// The attributes that `stat` returns too (`STATX_BASIC_STATS`).
     pub const STATX_BASIC: u32 = 0x7ff;
     /// All that `statx` had at first: the time of creation too (`STATX_ALL`).
     pub const STATX_ALL: u32 = 0xfff;
     /// `statx` of a name; a symbolic link is not followed.
     pub const LOOKUP: Call = Call::Lookup(By::Link, Call::STATX_BASIC);
 
-    /// The same call on a file with this many bytes of data, which it keeps: it changes the file
-    /// only after them.
+    /// Returns the call for a file with this many bytes of data, which it keeps: it changes the
+    /// file only after them.
     pub const fn beyond(self, data: u64) -> Call {
         match self {
             Call::Truncate(by, more) => Call::Truncate(by, data.saturating_add(more)),

@@ -73,9 +73,9 @@ impl Evidence {
 pub struct Share {
     /// Parts that the ranks work on; 0 if no rank of this cache has work.
     pub parts: u64,
-    /// Those of these parts that ranks of this cache created earlier in the run.
+    /// Number of these parts that ranks of this cache created earlier in the run.
     pub made: u64,
-    /// Those of the other parts that ranks of this cache have used since.
+    /// Number of the other parts that ranks of this cache have used since.
     pub touched: u64,
 }
 
@@ -98,7 +98,7 @@ impl Share {
     }
 }
 
-/// What of some files the page cache held at one moment.
+/// Pages of some files in the page cache at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Pages {
     /// Inspected files; a file that several workers have open counts for each.
@@ -107,7 +107,7 @@ pub struct Pages {
     pub of: u64,
     /// Pages of the inspected files.
     pub pages: u64,
-    /// Those of these pages that were in memory.
+    /// Number of these pages that were in memory.
     pub cached: u64,
 }
 
@@ -132,7 +132,7 @@ impl Pages {
     }
 }
 
-/// Requests that reached a file system during a phase, whoever made them.
+/// Requests that reached a file system during a phase, from any process.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Requests {
     /// Name of the counter, for people.
@@ -198,7 +198,7 @@ pub struct CacheLook {
     pub fetched: Option<u64>,
 }
 
-/// That workers had used everything they have once and went over it again.
+/// A second pass: workers had used all their items once and started over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Round {
     /// Time at which the first of them started again, after the common start.

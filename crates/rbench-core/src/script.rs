@@ -150,7 +150,7 @@ pub fn piece_start(piece: usize) -> usize {
 /// Next step after a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Then {
-    /// The same call again.
+    /// This call again.
     Again,
     /// The next call.
     Next,

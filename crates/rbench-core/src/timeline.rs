@@ -407,7 +407,7 @@ fn pairs<T: Clone>(all: &[T], merge: impl Fn(&mut T, &T)) -> Vec<T> {
     joined.collect()
 }
 
-/// What a worker did in an interval, or a part of it.
+/// A worker's operations in an interval, or a part of them.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct IntervalPart {
     /// The interval, from 0 at the common start.

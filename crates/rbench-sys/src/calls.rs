@@ -96,7 +96,7 @@ pub(crate) fn fallocate(
     length: usize,
 ) -> Result<(), Errno> {
     let (fd, mode, offset) = (fd as usize, mode as usize, offset as usize);
-    // SAFETY: no memory is involved; what is no descriptor gives EBADF.
+    // SAFETY: no memory is involved; a number that is not a descriptor gives EBADF.
     unsafe { syscall4(Sysno::fallocate, fd, mode, offset, length) }
         .map(drop)
         .map_err(errno)

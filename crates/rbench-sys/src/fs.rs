@@ -86,7 +86,7 @@ impl<'a> Operands<'a> {
         }
     }
 
-    /// The same with bytes to write.
+    /// Adds bytes to write.
     #[inline(always)]
     pub fn sending(self, bytes: &'a [u8]) -> Operands<'a> {
         Operands {
@@ -95,7 +95,7 @@ impl<'a> Operands<'a> {
         }
     }
 
-    /// The same with room for the bytes read.
+    /// Adds room for the bytes read.
     #[inline(always)]
     pub fn receiving(self, room: &'a mut [u8]) -> Operands<'a> {
         Operands {

@@ -22,7 +22,7 @@ pub struct MountInfo {
     /// `ro` or `rw` as in effect, then the options of the mount, then those of the file
     /// system.
     pub options: Vec<String>,
-    /// Where it is mounted.
+    /// Directory at which it is mounted.
     #[serde(with = "rbench_core::message::path")]
     pub mount_point: PathBuf,
 }
@@ -98,7 +98,7 @@ pub fn mount_id(file: impl AsFd) -> io::Result<u64> {
         .ok_or_else(|| io::Error::other(format!("{path} names no mount")))
 }
 
-/// The same from the kernel (Linux 5.8 and later), without a request to the file system.
+/// The mount's number from the kernel (Linux 5.8 and later), without a request to the file system.
 fn by_statx(fd: BorrowedFd<'_>) -> io::Result<u64> {
     // SAFETY: the fields are plain numbers, and zero is valid for each.
     let mut attributes: libc::statx = unsafe { std::mem::zeroed() };

@@ -59,14 +59,14 @@ impl PosixFs {
         }
     }
 
-    /// The same where paths that begin with one of these are relative to the descriptor beside it: who may
-    /// change the directories on the way cannot lead them elsewhere.
+    /// Makes paths that begin with one of these relative to the descriptor beside it: a user who may
+    /// change the directories on the way cannot redirect them.
     #[must_use]
     pub fn holding(self, held: Arc<[(Vec<u8>, OwnedFd)]>) -> PosixFs {
         PosixFs { held, ..self }
     }
 
-    /// What a call on `path` is relative to, and the path from there on.
+    /// The descriptor that a call on `path` is relative to, and the path from there on.
     #[inline(always)]
     fn place<'p>(&self, path: &'p CStr) -> (RawFd, &'p CStr) {
         match self.held.is_empty() {
@@ -118,7 +118,7 @@ impl PosixFs {
         Ok(PosixFs::new(openat(parent, name, flags, Mode::empty())?))
     }
 
-    /// The same for the calling thread alone, which has the directory as its working directory from
+    /// Restricts it to the calling thread, which has the directory as its working directory from
     /// now on unless the system forbids that: see [`PosixFs::path`].
     #[must_use]
     pub fn entered(self) -> PosixFs {
@@ -170,14 +170,14 @@ fn address(path: &CStr) -> usize {
     path.as_ptr().expose_provenance()
 }
 
-/// Where room for data starts, and its length.
+/// Start of the room for data, and its length.
 #[inline(always)]
 fn room(data: &mut Data<'_>) -> (usize, usize) {
     let room = data.room();
     (room.as_mut_ptr().expose_provenance(), room.len())
 }
 
-/// Where data to write starts, and its length.
+/// Start of the data to write, and its length.
 #[inline(always)]
 fn bytes(data: &Data<'_>) -> (usize, usize) {
     let bytes = data.bytes();
@@ -193,7 +193,7 @@ fn at_flags(by: By) -> libc::c_int {
     }
 }
 
-/// What `call` fills in: it is given the place for it, and says whether it did.
+/// The value that `call` fills in: it gets the place for it, and returns its success.
 #[inline(always)]
 fn filled<T>(call: impl FnOnce(*mut T) -> libc::c_int) -> Result<MaybeUninit<T>, Errno> {
     let mut found = MaybeUninit::uninit();
@@ -347,7 +347,7 @@ impl Fs for PosixFs {
     #[inline(always)]
     fn call(&self, call: Call, mut on: Operands<'_>) -> Result<u64, Errno> {
         let fd = on.fd as usize;
-        /// A call relative to a directory, with these arguments behind the path.
+        /// A call relative to a directory, with these arguments after the path.
         macro_rules! at {
             ($number:ident $(, $argument:expr)*) => {{
                 let (at, path) = self.place(on.path);
@@ -370,7 +370,7 @@ impl Fs for PosixFs {
             }};
         }
         let times;
-        // What is above `i64::MAX` turns negative, which the kernel refuses.
+        // A value above `i64::MAX` turns negative, which the kernel refuses.
         let (number, [a, b, c, d, e]) = match call {
             Call::Open(flags) => at!(openat, flags.bits | libc::O_CLOEXEC, flags.mode),
             Call::Close => file!(close),

@@ -1,4 +1,4 @@
-//! What the cheapest request costs that no cache of this host's kernel answers.
+//! The cost of the cheapest request that no cache of this host's kernel answers.
 
 use std::ffi::CString;
 use std::os::fd::{AsRawFd as _, RawFd};
@@ -13,7 +13,7 @@ use crate::residency::{RequestCounter, Requests};
 
 /// Most calls.
 const CALLS: usize = 300;
-/// No further call is made behind this time.
+/// No further call is made after this time.
 const LONGEST: Nanos = Nanos::SECOND;
 /// Calls with which it is found out whether they reach the file system.
 const PROBES: u64 = 5;
@@ -28,17 +28,16 @@ const ASKED: [Call; 3] = [
     Call::Getxattr(By::Path, Some(c"user.rbench.round-trip")),
 ];
 
-/// What one call to the file system takes that it has to answer itself.
+/// The time of one call that the file system has to answer itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RoundTrip {
-    /// Which call.
+    /// The call.
     pub call: Call,
     /// The median of all calls.
     pub median: Nanos,
-    /// How many calls, at least 1.
+    /// Number of calls, at least 1.
     pub calls: u32,
-    /// Whether a counter of requests saw them arrive; without a counter it is
-    /// not known.
+    /// A counter of requests saw them arrive; `false` without a counter, too.
     pub seen: bool,
 }
 
@@ -80,7 +79,7 @@ impl Root {
         }
     }
 
-    /// Whether each of several calls is a request.
+    /// Returns true if each of several calls is a request.
     fn arrives(&self, call: Call, counter: &mut RequestCounter) -> Option<bool> {
         let before = counter.read().ok()?;
         if !(0..PROBES).all(|_| self.make(call).is_ok()) {

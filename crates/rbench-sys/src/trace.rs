@@ -29,7 +29,7 @@ pub struct TraceEvent {
     pub other: String,
     /// Bytes of its data.
     pub bytes: u64,
-    /// How it failed, if it did.
+    /// Its error, if it failed.
     pub error: Option<Errno>,
 }
 

@@ -42,7 +42,7 @@ enum File {
 const SLEEPS: &str = "futex nanosleep clock_nanosleep restart_syscall poll ppoll select pselect6 epoll_wait \
     epoll_pwait epoll_pwait2 sched_yield rt_sigtimedwait rt_sigsuspend pause wait4 waitid exit";
 
-/// Where calls that wait for a file system have their files. One that is not here, and in which a
+/// The files of calls that wait for a file system. A call that is missing here, and in which a
 /// thread does not sleep, is reported by its name alone.
 const CALLS: &[(File, &str)] = &[
     (

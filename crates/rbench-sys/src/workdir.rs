@@ -150,8 +150,7 @@ impl WorkDir {
     /// Checks that `parent` is a directory and not the root directory. Callers find all other
     /// problems when they use it.
     ///
-    /// # Errors
-    /// `parent` is missing, is no directory, or is the root directory.
+    /// # Errors `parent` is missing, is not a directory, or is the root directory.
     pub fn check_parent(parent: &Path) -> Result<(), SetupError> {
         use SetupError::{Missing, NotADirectory, Root};
         match open_parent(parent) {

@@ -208,7 +208,7 @@ impl RollCall<'_> {
     }
 }
 
-/// What a rank says of itself, as a little-endian word and texts after their lengths. Ranks of
+/// A rank's message about itself: a little-endian word, and texts after their lengths. Ranks of
 /// other versions read it too: it must stay as it is.
 #[derive(Debug, PartialEq)]
 struct Hello {

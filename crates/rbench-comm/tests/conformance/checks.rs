@@ -1,4 +1,4 @@
-//! What a check says, and how the ranks agree on it.
+//! Output of a check, and the ranks' agreement on it.
 
 use std::error::Error;
 

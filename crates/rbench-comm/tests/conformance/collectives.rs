@@ -78,7 +78,7 @@ async fn broadcast(comm: &dyn Communicator) -> Outcome {
             let mine = if comm.rank() == root {
                 expected.clone()
             } else {
-                // What the others pass is ignored, whatever its length.
+                // The others' argument is ignored, whatever its length.
                 pattern(comm.rank().0 as usize * 100, 99)
             };
             let got = comm.broadcast(root, mine).await?;
@@ -114,8 +114,8 @@ async fn gather(comm: &dyn Communicator) -> Outcome {
     passed()
 }
 
-/// What `combine` must give for the numbers of `number(rank)`, worked out
-/// from its definition.
+/// The required result of `combine` for the numbers of `number(rank)`, computed from its
+/// definition.
 fn combined(combine: Combine, size: u32, number: impl Fn(u32) -> u64) -> u64 {
     let numbers = (0..size).map(number);
     match combine {

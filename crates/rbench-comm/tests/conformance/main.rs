@@ -82,14 +82,14 @@ fn env(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
 
-/// Whether the arguments leave out what is called `name`.
+/// Returns true if the arguments leave out the check `name`.
 pub fn skips(name: &str) -> bool {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let mut pairs = arguments.windows(2);
     pairs.any(|pair| pair[0] == "--skip" && name.contains(&pair[1]))
 }
 
-/// What ranks say of themselves at the start.
+/// The ranks' messages about themselves at the start.
 fn arrival() -> Arrival {
     Arrival {
         host: "a host".to_owned(),
@@ -160,7 +160,7 @@ fn check_mpi_alone() -> bool {
     }
     let program = std::env::current_exe().expect("the path of this program");
     let mut alone = Command::new(program);
-    // What is left out here is left out there.
+    // Checks that are left out here are left out there.
     let status = alone.arg("alone").args(std::env::args().skip(1)).status();
     status.is_ok_and(|status| status.success())
 }

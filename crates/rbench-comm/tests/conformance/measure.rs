@@ -1,4 +1,4 @@
-//! What waiting costs, in numbers to be read rather than checked.
+//! The cost of waiting, in numbers to be read rather than checked.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,4 @@
-//! What only MPI can get wrong: its errors, its signal handlers, its end.
+//! Behaviour of MPI alone: its errors, its signal handlers, its end.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -75,7 +75,7 @@ pub fn handlers() -> BTreeMap<String, u64> {
         .collect()
 }
 
-/// Whether MPI left our signals as they were.
+/// Checks that MPI left our signals as they were.
 pub fn check_handlers(before: &BTreeMap<String, u64>, comm: &dyn Communicator) -> bool {
     let outcome = compare(before, &handlers());
     match outcome {

@@ -207,7 +207,7 @@ async fn among_chosen_ranks(comm: &dyn Communicator) -> Outcome {
         part.barrier().await?;
     }
     comm.barrier().await?;
-    // Whether the chosen have met that note or not: nothing is left of it.
+    // Nothing is left of that note, whether or not the chosen ranks have met it.
     if comm.rank() == Rank(0) && size > 1 {
         members.iter().for_each(|to| comm.post(*to, 100, words(0)));
     } else if size > 1 && members.contains(&comm.rank()) {

@@ -7,8 +7,8 @@ use rbench_core::{Clock, MonotonicClock, Nanos, Rank};
 
 use crate::checks::{Checks, Outcome, ensure, passed};
 
-/// What the estimate may be off beyond its own error: nothing in theory, this
-/// much for a machine under load.
+/// Largest deviation of the estimate beyond its own error: none in theory, this much for a machine
+/// under load.
 const TOLERANCE_NS: u64 = 50_000;
 
 pub async fn check_all(comm: &dyn Communicator, checks: &mut Checks<'_>) -> Result<(), CommError> {

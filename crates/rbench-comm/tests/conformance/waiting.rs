@@ -1,4 +1,4 @@
-//! How a rank waits: other futures go on, and the CPU is left alone.
+//! The way in which a rank waits: other futures go on, and the CPU is left alone.
 
 use std::time::{Duration, Instant};
 
@@ -12,15 +12,14 @@ use crate::checks::{Checks, Outcome, ensure};
 /// Ticks that go on while a rank waits.
 const TICKS: u64 = 20;
 
-/// How often a waiting rank may wake up beyond once in a millisecond: while its
-/// pauses are still short.
+/// Wake-ups of a waiting rank beyond one in a millisecond: while its pauses are still short.
 const WAKE_UPS: f64 = 200.0;
 
 /// CPU time that a wake-up may take, however slow the machine; a rank that spins
 /// sleeps so rarely that this is exceeded many times over.
 const CPU_PER_WAKE_UP: Duration = Duration::from_micros(500);
 
-/// CPU time that is no wake-up's.
+/// CPU time other than that of wake-ups.
 const CPU_BESIDE: Duration = Duration::from_millis(30);
 
 pub async fn check_all(comm: &dyn Communicator, checks: &mut Checks<'_>) -> Result<(), CommError> {
@@ -101,11 +100,11 @@ async fn quietness(comm: &dyn Communicator) -> Outcome {
     ))
 }
 
-/// What a wait cost the thread that waited.
+/// The cost of a wait to the waiting thread.
 pub struct Wait {
     took: Duration,
     cpu: Duration,
-    /// How often it had given up the CPU by itself.
+    /// Number of times that it had given up the CPU by itself.
     wake_ups: u64,
 }
 

@@ -21,7 +21,7 @@ const STAY: usize = 400;
 /// Number of names that exist for a while, at a time.
 const COMING: usize = 50;
 
-/// What was found of the records of all clients.
+/// Counts of the records of all clients.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Records {
     /// Number of missing records.
@@ -99,7 +99,7 @@ fn count(bytes: &[u8], clients: usize) -> Records {
     records
 }
 
-/// What listings were like.
+/// Counts of wrong listings.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Stays {
     /// Number of listings.

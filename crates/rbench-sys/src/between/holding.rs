@@ -176,7 +176,7 @@ pub fn hold(lock: Lock, path: &Path) -> std::io::Result<()> {
     std::io::stdin().read_to_end(&mut Vec::new()).map(drop)
 }
 
-/// When a client had a lock.
+/// The times at which a client had a lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Held {
     /// Time at which it requested the lock.

@@ -68,7 +68,7 @@ pub struct Looker {
     early: Option<Nanos>,
 }
 
-/// What was seen of one thing.
+/// The observations of one item.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Watched {
     /// Start of the observation from which on all had the new state; `None` if none had.

@@ -33,7 +33,7 @@ use crate::buffer::AlignedBuffer;
 use crate::calls;
 use crate::posix::{RingOperands, ring_entry};
 
-/// Why operations on names cannot be in flight here.
+/// Reasons why operations on names cannot be in flight here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lack {
     /// The kernel has no ring, or forbids it.
@@ -49,11 +49,11 @@ pub enum Lack {
     },
 }
 
-/// What `calls`, up to `depth` in flight, need that this kernel does not have, or does not
-/// permit. Those that no ring performs are not looked at.
+/// Finds requirements of `calls`, up to `depth` in flight, that this kernel does not have, or does
+/// not permit. Calls that no ring performs are not checked.
 ///
 /// # Errors
-/// The first such thing.
+/// The first missing requirement.
 pub fn lacking(calls: &[Call], depth: u32) -> Result<(), Lack> {
     let ring = open_ring(depth, &EngineOptions::default(), false).map_err(Lack::Ring)?;
     allow_threads(&ring, depth).map_err(|errno| match errno {
@@ -78,7 +78,7 @@ fn first_lacking(calls: &[Call], has: impl Fn(u8) -> bool) -> Result<(), Lack> {
     }
 }
 
-/// What one operation works on.
+/// The operands of one operation.
 struct Slot {
     /// The first path with its NUL.
     path: Vec<u8>,
@@ -87,12 +87,12 @@ struct Slot {
     data: AlignedBuffer,
     /// Bytes of a read or write.
     length: usize,
-    /// Where the kernel puts attributes, which nobody looks at.
+    /// Room for attributes from the kernel, which are not read.
     found: Box<UnsafeCell<MaybeUninit<libc::statx>>>,
     /// The calls; empty while the slot is free.
     parts: Vec<Part>,
     progress: Progress,
-    /// Which file it works on.
+    /// Number of its file.
     file: usize,
 }
 
@@ -177,15 +177,15 @@ pub struct NamesInFlight {
     directory: RawFd,
     /// Given back to the system only when the kernel is done with them.
     slots: ManuallyDrop<Vec<Slot>>,
-    /// What is open, by the number of the file.
+    /// Open descriptors, by the number of the file.
     files: Vec<Option<RawFd>>,
     /// Slots with requests under way.
     under_way: usize,
 }
 
 impl NamesInFlight {
-    /// So many slots, each with `block` bytes of data and up to `most` calls at a time;
-    /// paths are relative to `directory`, which stays open as long.
+    /// Creates `depth` slots, each with `block` bytes of data and up to `most` calls at a time;
+    /// paths are relative to `directory`, which has to stay open.
     ///
     /// # Errors
     /// `EINVAL` when `depth` is 0 or above [`NAMES_IN_FLIGHT_MAX`], `ENOMEM` when it does
@@ -212,7 +212,7 @@ impl NamesInFlight {
         })
     }
 
-    /// With room for so many open files, where a slot has more than one: see
+    /// Makes room for this many open files, where a slot has more than one: see
     /// [`NamesInFlight::submit_on`].
     pub fn with_files(mut self, files: usize) -> NamesInFlight {
         let most = files.max(self.files.len());
@@ -220,7 +220,7 @@ impl NamesInFlight {
         self
     }
 
-    /// The slot, of which nothing is under way.
+    /// The slot, which must have nothing in flight.
     #[inline]
     fn free(&mut self, slot: usize) -> &mut Slot {
         let found = &mut self.slots[slot];
@@ -255,8 +255,8 @@ impl NamesInFlight {
         &mut self.free(slot).data
     }
 
-    /// Of the data of a slot, reads and writes move so many bytes in a call: all of it unless this
-    /// is said.
+    /// Sets the number of bytes of a slot's data that reads and writes move in a call; all of it by
+    /// default.
     #[inline]
     pub fn set_length(&mut self, slot: usize, bytes: usize) {
         let place = self.free(slot);
@@ -264,7 +264,7 @@ impl NamesInFlight {
         place.length = bytes;
     }
 
-    /// Whether the file of that number is open. Those of slots have the numbers of these.
+    /// Returns true if the file of that number is open. Files of slots have the numbers of these.
     pub fn has_file(&self, file: usize) -> bool {
         self.files[file].is_some()
     }
@@ -329,7 +329,7 @@ impl NamesInFlight {
         Ok(())
     }
 
-    /// As [`NamesInFlight::wait`] for `timeout` at most, and a signal may end it earlier.
+    /// Like [`NamesInFlight::wait`], for `timeout` at most, and a signal may end it earlier.
     ///
     /// # Errors
     /// When the ring itself fails.
@@ -392,7 +392,8 @@ fn allow_threads(ring: &IoUring, threads: u32) -> Result<(), Errno> {
     let submitter = ring.submitter();
     let register = |limits: &mut [u32; 2]| submitter.register_iowq_max_workers(limits);
     register(&mut [threads; 2]).map_err(errno)?;
-    // Zeros change nothing, and what holds is told: the kernel cuts off what a user may not have.
+    // Zeros change nothing and return the present limits: the kernel cuts off what a user may not
+    // have.
     let mut limits = [0; 2];
     register(&mut limits).map_err(errno)?;
     match limits.iter().all(|limit| *limit >= threads) {

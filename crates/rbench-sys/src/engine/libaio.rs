@@ -158,7 +158,7 @@ impl Aio {
             block.aio_buf = std::ptr::from_ref(&*vector).expose_provenance() as u64;
             block.aio_nbytes = 1;
         }
-        // What exceeds i64::MAX turns negative, which the kernel refuses.
+        // A value above i64::MAX turns negative, which the kernel refuses.
         block.aio_offset = request.offset.wrapping_add(moved as u64).cast_signed();
         let block: *mut libc::iocb = block;
         self.queued.push(block);

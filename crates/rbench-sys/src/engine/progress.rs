@@ -85,7 +85,7 @@ mod tests {
         followed(file, transfer, calls).0
     }
 
-    /// The same, with the counts of further calls.
+    /// Like `outcome`, with the counts of further calls.
     fn followed(
         file: &File,
         transfer: Transfer,

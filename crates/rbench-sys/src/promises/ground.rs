@@ -44,7 +44,7 @@ pub struct Promise {
     attempt: fn(&Ground) -> Kept,
 }
 
-/// What was seen of a promise.
+/// The result of testing a promise.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Verdict {
     /// It is kept; the amount that was tested, if it depends on the time, or empty.
@@ -59,7 +59,7 @@ pub enum Verdict {
     LeftOut(String),
 }
 
-/// What a verdict rests on.
+/// The basis of a verdict.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Evidence {
     /// The expected result.
@@ -71,7 +71,7 @@ pub struct Evidence {
     /// With what it failed; `None`: it did something else.
     #[serde(with = "rbench_core::message::errno")]
     pub errno: Option<Errno>,
-    /// What it was about.
+    /// Path of the tested object.
     #[serde(serialize_with = "named", deserialize_with = "path::deserialize")]
     pub path: PathBuf,
 }
@@ -81,7 +81,7 @@ fn named<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
     path::serialize(&WorkDir::named(path), serializer)
 }
 
-/// How an attempt ends: well, or with why it went no further.
+/// The result of an attempt: success, or the reason why it went no further.
 pub(super) type Kept = Result<(), Breach>;
 
 /// The reason why an attempt ended early.

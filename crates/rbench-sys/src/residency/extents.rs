@@ -35,7 +35,7 @@ pub struct Part {
     pub to: u64,
 }
 
-/// What was found in parts of files, in bytes.
+/// The kinds of extents in parts of files, in bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Extents {
     /// Number of examined parts.

@@ -17,8 +17,8 @@ const WINDOW_PAGES: u64 = 1 << 20;
 pub struct Resident {
     /// Pages of the whole file by its length; 0 for an empty file.
     pub pages: u64,
-    /// Those of these pages that are in the page cache, including dirty ones and ones
-    /// under writeback. At most `pages`.
+    /// Number of these pages that are in the page cache, including dirty ones and ones under
+    /// writeback. At most `pages`.
     pub cached: u64,
 }
 

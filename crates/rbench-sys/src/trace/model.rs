@@ -166,7 +166,7 @@ impl Model {
         }
     }
 
-    /// What a call finds that follows a symbolic link: they lead nowhere.
+    /// Resolves a path for a call that follows symbolic links: they lead nowhere.
     pub(crate) fn follow(&self, path: &str) -> Result<(), Errno> {
         match self.lookup(path)?.1 {
             Node::Directory | Node::File(_) => Ok(()),
@@ -193,7 +193,7 @@ impl Model {
     }
 
     pub(crate) fn rename(&mut self, from: &str, to: &str) -> Result<(), Errno> {
-        // Both parents are looked at before either name.
+        // Both parents are checked before either name.
         let (source, target) = (self.resolve(from)?, self.resolve(to)?);
         if [&source, &target]
             .iter()

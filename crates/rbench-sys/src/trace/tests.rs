@@ -103,7 +103,7 @@ fn absolute_paths_are_recorded_as_given_and_start_from_directories_that_are_told
     assert_eq!(entries(c"/mnt"), Ok(2));
     assert_eq!(entries(c"."), Ok(1));
     assert_eq!(entries(c"here"), Ok(0));
-    // As the root user may be told by Linux.
+    // Linux may give this error to the root user.
     assert_eq!(fs.on_path(Call::Rmdir, c"/"), Err(Errno::EBUSY));
     assert_eq!(
         fs.on_paths(Call::Rename(0), c"/", c"/mnt/z"),

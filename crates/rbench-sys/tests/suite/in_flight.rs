@@ -27,7 +27,7 @@ const fn open(flags: OpenFlags) -> Part {
     once(Call::Open(flags))
 }
 
-/// Writes so many bytes, in pieces.
+/// Writes this many bytes, in pieces.
 const fn written(bytes: u64) -> Part {
     Part {
         call: Call::Write,
@@ -46,7 +46,8 @@ const EXISTING: Part = open(OpenFlags::WRITE_EXISTING);
 
 /// Bytes of data of each slot.
 const BLOCK: usize = 40_000;
-/// Of a call that writes a part of a file: pieces begin further behind, up to 63 times 512 bytes.
+/// Bytes of a call that writes a part of a file: later pieces begin further on, up to 63 times 512
+/// bytes.
 const PIECE: usize = BLOCK - 63 * 512;
 
 /// Data that says where it is.
@@ -58,14 +59,15 @@ fn number(data: &mut [u8]) {
 
 /// Makes calls.
 trait Makes {
-    /// What `parts` on these paths say, with `byte` in all of the data; and what is in it then.
+    /// Makes the calls `parts` on these paths, with `byte` in all of the data; returns the result,
+    /// and the data afterwards.
     fn go(&mut self, path: &CStr, other: &CStr, parts: &[Part], byte: u8) -> Said;
 }
 
 /// The bytes or the errno, and the data that was read.
 type Said = (Result<usize, Errno>, Vec<u8>);
 
-/// Whether a file is written in pieces.
+/// Returns true if a file is written in pieces.
 fn in_pieces(parts: &[Part]) -> bool {
     let written = |part: &Part| matches!(part.times, Times::UntilWritten(_));
     parts.iter().any(written)
@@ -134,7 +136,7 @@ type Case = (&'static str, &'static str, &'static [Part]);
 
 macro_rules! cases {
     ($($path:literal $(-> $other:literal)? => $($part:expr),*;)*) => {
-        /// Every call, well and wrong, one behind the other.
+        /// Every call, well and wrong, one after the other.
         const CASES: &[Case] = &[$(($path, concat!($($other)?), &[$($part),*]),)*];
     };
 }
@@ -192,8 +194,8 @@ cases! {
     "d/f" => READ, once(Call::ReadAt(69_000)), GETATTR, CLOSE;
     "d/f" => READ, TO_END, GETATTR, CLOSE;
     "d/f" => open(OpenFlags::WRITE), TO_END, CLOSE;
-    // Blocks behind its end, with (1) and without its old length; of what is not open for writing, none, and
-    // of no file.
+    // Blocks after its end, with (1) and without its old length; none of a file that is not open for
+    // writing, or of a device.
     "d/a" => NEW, allocated(1, 0, 64 << 10), GETATTR, CLOSE;
     "d/a" => EXISTING, allocated(0, 4096, 8192), FSYNC, CLOSE;
     "d/a" => READ, TO_END, CLOSE;
@@ -235,7 +237,7 @@ cases! {
     "/dev/null/d" => MKDIR;
 }
 
-/// What lies below `path`: names, permissions, lengths, names of each.
+/// The content of `path`: names, permissions, lengths, names of each.
 fn tree(path: &Path) -> Vec<(PathBuf, u32, u64, u64)> {
     let mut found = Vec::new();
     for entry in fs::read_dir(path).expect("a directory") {
@@ -258,7 +260,7 @@ fn open_files() -> usize {
     fs::read_dir("/proc/self/fd").expect("it is listed").count()
 }
 
-/// Where nobody else opens files meanwhile.
+/// Runs in a process of its own, where no other test opens files meanwhile.
 #[test]
 fn a_ring_says_and_leaves_what_system_calls_do() {
     const TEST: &str = "in_flight::a_ring_says_and_leaves_what_system_calls_do";

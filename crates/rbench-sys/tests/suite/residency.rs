@@ -1,5 +1,4 @@
-//! What is said of pages and requests, against the built-in file system's own
-//! account.
+//! Counts of pages and requests, compared with the built-in file system's own account.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -23,8 +22,8 @@ use rbench_testfs::{Config, Kind, Mounted, RootStats, Snapshot, mount};
 
 use crate::support::{child, is_child};
 
-/// Runs `test` apart from the others: the programs that those start close copies of all open
-/// files, of which the file system hears (FLUSH).
+/// Runs `test` apart from the others: the programs that those start close copies of all open files,
+/// which the file system notices (FLUSH).
 fn apart(test: &str) -> bool {
     let name = format!("residency::{test}");
     if !is_child(&name) {
@@ -61,7 +60,7 @@ impl Drop for Mapping {
 
 #[test]
 fn on_a_disk_what_is_read_first_is_fetched_and_what_is_cached_is_not() {
-    // In a process of its own, of which no other test reads files.
+    // In a process of its own, whose files no other test reads.
     if !apart("on_a_disk_what_is_read_first_is_fetched_and_what_is_cached_is_not") {
         return;
     }

@@ -287,7 +287,7 @@ mod needs_root {
         fs::create_dir(&outside).expect("a new name");
         fs::write(outside.join("precious"), "data").expect("a new name");
 
-        // Of another file system, and of the same one.
+        // A mount of another file system, and one of the same.
         let other = Mounted::tmpfs(&out, "");
         fs::write(out.join("precious"), "data").expect("a new name");
         assert_eq!(untouched(&out), Errno::EXDEV);

@@ -29,7 +29,7 @@ fn remove(directory: WorkDir) -> Result<u64, RemoveError> {
     directory.remove(quietly(&never))
 }
 
-/// As one thread removes, telling nobody.
+/// Removes with one thread, without progress.
 pub fn quietly(stop: &(dyn Fn() -> bool + Sync)) -> Removal<'_> {
     Removal {
         threads: 1,
@@ -396,7 +396,7 @@ fn one_that_cannot_be_looked_into_is_named_and_hides_no_others() {
     let path = place.as_path();
     fs::set_permissions(path, Permissions::from_mode(0o777)).expect("it is ours");
     create(path);
-    // As somebody else's who lets others in.
+    // Like a directory of another user who lets others in.
     let open = path.join("rbench.1");
     fs::set_permissions(&open, Permissions::from_mode(0o755)).expect("it is ours");
     let closed = path.join("rbench.0");
@@ -443,7 +443,7 @@ mod needs_root {
         assert_eq!(refusal(path, name), format!("{full} {shown}"));
         drop(mounted);
 
-        // The directory fits, its marker does not: nothing must stay behind.
+        // The directory fits, its marker does not: nothing must be left over.
         for options in ["nr_inodes=2", "size=4k"] {
             let mounted = Mounted::tmpfs(path, options);
             if options == "size=4k" {

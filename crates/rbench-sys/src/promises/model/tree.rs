@@ -11,7 +11,7 @@ use super::super::ground::{Breach, Ground, undecides};
 use super::{Numbered, Subject, Wrong};
 use crate::trace::Model;
 
-/// What a name stands for; of a file the number in it.
+/// The object of a name; for a file, the number in it.
 type Node = (Kind, u64);
 
 /// A tree, and what should be in it. Paths are those below its own directory.
@@ -20,11 +20,11 @@ pub(super) struct Tree {
     /// The length of a file there is the number in it here.
     model: Model,
     steps: usize,
-    /// Whether the file system has symbolic links.
+    /// The file system has symbolic links.
     symlinks: bool,
 }
 
-/// What is done to a tree.
+/// An operation on a tree.
 #[derive(Debug, Clone)]
 pub(super) enum Operation {
     Create(String),
@@ -38,11 +38,11 @@ pub(super) enum Operation {
 
 /// Steps between two comparisons of the whole tree.
 const WHOLE_EVERY: usize = 50;
-/// Where symbolic links lead.
+/// Target of symbolic links.
 const NOWHERE: &str = "nowhere-at-all";
 
 impl Tree {
-    /// What should come of an operation, and the model behind it.
+    /// The expected result of an operation; changes the model accordingly.
     fn expect(&mut self, number: u64, operation: &Operation) -> Result<(), Errno> {
         let model = &mut self.model;
         match operation {
@@ -200,7 +200,7 @@ impl Subject for Tree {
         {
             g.did("random operations", &self.root, seen).ok()?;
         }
-        // Where several errors apply, which one comes is not promised.
+        // Where several errors apply, the choice is not promised.
         if expected.is_ok() != seen.is_ok() {
             return Ok(Some(Wrong {
                 at: None,
@@ -209,7 +209,7 @@ impl Subject for Tree {
             }));
         }
         self.steps += 1;
-        // A short sequence is compared behind every step.
+        // A short sequence is compared after every step.
         match self.steps < WHOLE_EVERY || self.steps.is_multiple_of(WHOLE_EVERY) {
             true => self.whole(g),
             false => Ok(None),

@@ -514,7 +514,7 @@ mod tests {
         assert_eq!(out.matches("<error").count(), 2);
     }
 
-    /// The same result of two clients; one sees changes late.
+    /// Like `result`, of two clients; one sees changes late.
     fn several() -> CheckResult {
         use crate::schema::{BetweenResult, PairResult, SeenAfterResult};
         let mut check = result();

@@ -218,7 +218,7 @@ impl RowSoFar {
             interval,
         } = of;
         let mut timeline = Timeline::new(interval);
-        // Slices as wide as an interval: the data is no finer.
+        // Slices as wide as an interval: the data is not finer.
         timeline.widen(-2);
         RowSoFar {
             iteration,

@@ -103,8 +103,8 @@ pub fn render(documents: &[Document], files: &[String]) -> String {
     page.into_string() + "\n"
 }
 
-/// The runs, each called by its label `name`, else by its file, as briefly as it is told from the
-/// others, else by its id.
+/// The runs, each called by its label `name`, else by its file, as briefly as distinguishes it from
+/// the others, else by its id.
 fn runs<'d>(documents: &'d [Document], files: &[String]) -> Vec<Shown<'d>> {
     let files = files
         .iter()
@@ -186,7 +186,7 @@ fn body(runs: &[Shown<'_>]) -> Markup {
     }
 }
 
-/// The same of each result, side by side with several.
+/// One part for each result, side by side with several.
 fn beside(runs: &[Shown<'_>], of: &dyn Fn(&RunResult) -> Markup) -> Markup {
     let class = match runs.len() {
         1 => "runs",

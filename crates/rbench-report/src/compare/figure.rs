@@ -80,7 +80,7 @@ pub fn find(name: &str) -> Option<&'static Figure> {
 }
 
 impl Figure {
-    /// Whether more of it is better.
+    /// Returns true if more of it is better.
     pub fn more_is_better(&self) -> bool {
         self.of.better == Better::Higher
     }

@@ -446,7 +446,7 @@ pub(super) fn set_ups(
     published.iter().filter_map(line).collect()
 }
 
-/// The same property of a run.
+/// This property of a run.
 fn own(what: &str, run: &RunResult, rows: &[RowSamples]) -> String {
     const UNKNOWN: &str = "-";
     let setting = |name: &str| {

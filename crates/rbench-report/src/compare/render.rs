@@ -51,7 +51,7 @@ fn digits(value: f64) -> f64 {
     format!("{value:.9e}").parse().unwrap_or(value)
 }
 
-/// A ratio of which 1 % is seen; small ones with two digits.
+/// A ratio that shows a difference of 1 %; small ones with two digits.
 pub(crate) fn ratio(ratio: f64) -> String {
     match ratio {
         tiny if tiny < 0.0995 => {

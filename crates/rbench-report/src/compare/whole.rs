@@ -64,8 +64,8 @@ pub struct Bracket {
     /// The figure; of a knee the highest rate that met the objective, of several searches the
     /// lowest of these. `None` if there is none.
     pub value: Option<f64>,
-    /// Of a knee the lowest higher rate that missed the objective, of several searches the highest
-    /// of these. `None` if there is none.
+    /// For a knee the lowest higher rate that missed the objective, for several searches the
+    /// highest of these. `None` if there is none.
     pub below: Option<f64>,
 }
 
@@ -84,7 +84,7 @@ pub struct Whole {
     pub new: Bracket,
     /// NEW / BASE of the values; `None` if they cannot be compared.
     pub ratio: Option<f64>,
-    /// Of a knee the lowest ratio of limits that fits both brackets; `None`: unbounded.
+    /// For a knee the lowest ratio of limits that fits both brackets; `None`: unbounded.
     pub low: Option<f64>,
     /// The highest such ratio; `None`: unbounded.
     pub high: Option<f64>,

@@ -3,7 +3,7 @@
 use crate::schema::{PhaseResult, ResidencyResult};
 use crate::table::NONE;
 
-/// Who answered was not measured.
+/// The word if the cache was not measured.
 pub const UNKNOWN: &str = "unknown";
 
 /// The word of a verdict.

@@ -8,9 +8,9 @@ use crate::schema::{EvidenceResult, PhaseResult};
 
 /// The first table of a report.
 const TABLE: &str = "main table";
-/// Why Markdown does not have a figure.
+/// Reason why Markdown does not have a figure.
 const SUMMARY: &str = "Markdown is a summary for a pull request: a line for each operation";
-/// Why a comparison does not have it.
+/// Reasons why a comparison does not have it.
 const NEITHER: &str = "more of it is neither better nor worse";
 const FROM_RATE: &str = "the rate, which is compared, follows from it";
 const COUNTED: &str = "it counts rare events: their ratio says nothing";
@@ -331,7 +331,8 @@ pub const QUANTITIES: &[Quantity] = quantities! {
     "max", max_ns, "Max", Measure::Quantile(1.0), 1, "the longest";
 };
 
-/// What else a phase has in the result file, by the beginning of its path, and why it is not a figure.
+/// Other values of a phase in the result file, by the beginning of their path, and the reason why they
+/// are not figures.
 pub const NOT_FIGURES: &[(&str, &str)] = &[
     ("iteration", "identifies the row in every output"),
     ("name", "identifies the row in every output"),

@@ -1,4 +1,4 @@
-//! What a row of a report has of the figures: of one phase, or of all iterations of it.
+//! The figures of a row of a report: of one phase, or of all iterations of it.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ pub struct Row<'p> {
 }
 
 impl<'p> Row<'p> {
-    /// Of one phase; of several iterations together.
+    /// The row of one phase; of several iterations together.
     pub fn of(phases: Vec<&'p PhaseResult>) -> Row<'p> {
         let values = FIGURES.iter().filter_map(|figure| {
             let value = match phases.as_slice() {
@@ -41,12 +41,12 @@ impl<'p> Row<'p> {
         self.values.get(figure)?.number(quantity(of))
     }
 
-    /// The same for people.
+    /// The text of a figure, for people.
     pub fn show(&self, figure: &str, of: &str) -> Option<String> {
         find(figure)?.show(self.values.get(figure)?, quantity(of))
     }
 
-    /// Whether it has a figure.
+    /// Returns true if it has a figure.
     pub fn has(&self, figure: &str) -> bool {
         self.values.contains_key(figure)
     }

@@ -62,7 +62,7 @@ pub fn table(runs: &[Shown<'_>]) -> Markup {
     }
 }
 
-/// What a comparison says of all operations.
+/// The summary of a comparison over all operations.
 fn summary(
     first: &Shown<'_>,
     other: &Shown<'_>,

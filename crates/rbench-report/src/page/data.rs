@@ -50,7 +50,7 @@ impl<'d> Data<'d> {
         }
     }
 
-    /// The same without what takes the most room, and what charts have.
+    /// The data without the timelines, which take the most room and are in the charts.
     fn without_timelines(&self) -> String {
         let clear = |run: &mut RunResult| run.phases.iter_mut().for_each(|p| p.timeline.clear());
         match self.file {

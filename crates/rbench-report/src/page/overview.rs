@@ -45,7 +45,7 @@ pub fn section(runs: &[Shown<'_>]) -> Markup {
     let fastest = all().filter_map(rate).fold(0.0, f64::max);
     let ns = || all().flat_map(times).flatten().map(|ns| ns.max(1.0));
     let (low, high) = (ns().fold(f64::INFINITY, f64::min), ns().fold(1.0, f64::max));
-    // Where on a logarithmic scale a time is, in per cent.
+    // Place of a time on a logarithmic scale, in per cent.
     let place = |ns: f64| match high > low {
         true => (100.0 * (ns.max(1.0) / low).ln() / (high / low).ln()).clamp(0.0, 100.0),
         false => 0.0,

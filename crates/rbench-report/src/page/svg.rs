@@ -1,6 +1,5 @@
-//! Charts as SVG: axes, lines, marks and tiles. What they show is decided by
-//! whoever draws; colours are those of style.css, so that they follow the
-//! reader's light or dark mode.
+//! Charts as SVG: axes, lines, marks and tiles. The caller decides their content; colours are those
+//! of style.css, so that they follow the reader's light or dark mode.
 
 use std::fmt::Write as _;
 use std::ops::Range;
@@ -9,12 +8,12 @@ use maud::{PreEscaped, html};
 
 /// Size of a chart in its own units: legible at the width of a phone.
 const SIZE: (f64, f64) = (380.0, 230.0);
-/// Where its axes are: left, top, right, bottom.
+/// Positions of its axes: left, top, right, bottom.
 const LEFT: f64 = 58.0;
 const TOP: f64 = 8.0;
 const RIGHT: f64 = 366.0;
 const BOTTOM: f64 = 206.0;
-/// How far below each other names of posts stand, and how many, before it starts again.
+/// Distance between names of posts, one below the other, and their number before it starts again.
 const NAME_HEIGHT: f64 = 14.0;
 const NAMES_BELOW: usize = 5;
 /// Colours of lines, in the order of the key.
@@ -129,7 +128,7 @@ fn seconds(s: f64) -> String {
     format!("{text} {unit}")
 }
 
-/// What stands on a pair of axes.
+/// The content of a pair of axes.
 #[derive(Default)]
 pub struct Content {
     /// Left, bottom, right, top, and darkness, 0 to 1.
@@ -148,7 +147,7 @@ pub struct Content {
     pub marks: Vec<((f64, f64), bool)>,
 }
 
-/// Where on a chart values are.
+/// Positions of values on a chart.
 struct Places<'a> {
     x: &'a Axis,
     y: &'a Axis,

@@ -1,4 +1,4 @@
-//! Who answered, with the evidence.
+//! The cache that answered, with the evidence.
 
 use rbench_core::units::human_count;
 

@@ -19,7 +19,7 @@ pub fn render(result: &RunResult, view: View) -> String {
     }
 }
 
-/// The same lines, for other report formats.
+/// Lines on the marks, for other report formats.
 pub(crate) fn lines(result: &RunResult) -> Vec<String> {
     let of = |mark: &MarkResult| -> Vec<String> {
         let Some(t_s) = mark.t_s.filter(|_| !mark.rows.is_empty()) else {

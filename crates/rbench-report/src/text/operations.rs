@@ -78,17 +78,17 @@ const BELOW: [Below; 3] = [
 ];
 
 impl Cell {
-    /// What it shows, in words.
+    /// Its meaning, in words.
     pub(crate) fn about(&self) -> String {
         about(self.figure, self.quantity)
     }
 
-    /// Whether it is left out when it has no value.
+    /// Returns true if it is left out when it has no value.
     pub(crate) fn is_optional(&self) -> bool {
         matches!(self.figure, "bandwidth" | "cache")
     }
 
-    /// Whether it holds words.
+    /// Returns true if it holds words.
     pub(crate) fn is_left(&self) -> bool {
         self.figure == "cache"
     }

@@ -72,8 +72,8 @@ pub(super) fn advice(result: &RunResult) -> String {
     out
 }
 
-/// The same for the user of a series of this kind with the result as a cell: its options have other
-/// names. `None` if the options are those of the cell.
+/// The advice for the user of a series of this kind with the result as a cell: its options have
+/// other names. `None` if the options are those of the cell.
 pub(super) fn advice_of_series(kind: &str, result: &RunResult) -> Option<String> {
     let own = |name: &str| match (kind, name) {
         ("nn", "--items") => Some("--files"),

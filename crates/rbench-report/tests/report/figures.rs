@@ -48,7 +48,7 @@ fn leaves(of: &str) -> Vec<String> {
     all
 }
 
-/// Whether a field is that one or part of it.
+/// Returns true if a field is that one or part of it.
 fn is_in(field: &str, whole: &str) -> bool {
     let rest = field.strip_prefix(whole);
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
@@ -119,7 +119,7 @@ fn every_field_of_a_host_a_rank_and_a_slice_is_a_column() {
     check("TimelineRow", csv::intervals(&[]), &["heat"]);
 }
 
-/// What a usual phase does not have.
+/// Fields that a usual phase does not have.
 const MORE: &str = r#"{
         "errors": {"EIO": 3},
         "unissued": 3, "missed": 5, "unchecked": 7, "interrupted": 9, "continued": 11,
@@ -220,7 +220,7 @@ fn shown(output: Output, result: &RunResult, base: &RunResult) -> String {
         Output::OpenMetrics => openmetrics::render(std::slice::from_ref(result)),
         Output::Page => {
             let page = page::render(&[Document::Run(Box::new(result.clone()))], &[]);
-            // Behind the charts there is the whole result file.
+            // The whole result file follows the charts.
             page.split("<script").next().expect("a page").to_owned()
         }
         Output::Compare => {
@@ -232,7 +232,7 @@ fn shown(output: Output, result: &RunResult, base: &RunResult) -> String {
     }
 }
 
-/// The same after a change of a figure.
+/// Returns a copy with a changed figure.
 fn changed(base: &RunResult, figure: &Figure, times: &Value) -> RunResult {
     let mut phase = json!(base.phases[0]);
     for field in figure.fields {

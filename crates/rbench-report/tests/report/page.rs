@@ -131,7 +131,7 @@ fn nothing_is_loaded() {
     ] {
         assert!(!page.contains(word), "{word}");
     }
-    // The name space of SVG is no address that anybody visits.
+    // The name space of SVG is not an address that anybody visits.
     let addresses = page.replace("http://www.w3.org/2000/svg", "");
     assert!(!addresses.contains("http://") && !addresses.contains("https://"));
 }
@@ -220,7 +220,7 @@ fn a_sweep_is_curves_with_a_line_for_each_combination_of_the_other_keys() {
     assert!(page.contains("bs 4k</span>") && page.contains("bs &lt;64k&gt;</span>"));
     assert_eq!(page.matches("<svg").count(), 2);
     assert!(!page.contains("<64k"));
-    // As an axis, too.
+    // Also as an axis.
     let mut turned = series;
     turned.keys.reverse();
     let page = page::render(&[Document::Series(Box::new(turned))], &[]);
@@ -259,7 +259,7 @@ fn a_search_is_its_curve_with_the_objective_and_the_steps() {
         drawn.matches("<path class=\"failed\"").count(),
         2 * steps(false)
     );
-    // Whatever a damaged file says, there is a page.
+    // There is a page, whatever a damaged file says.
     let mut odd = found;
     let knee = odd.knee.as_mut().expect("a knee");
     (knee.held, knee.failed) = (Some(f64::INFINITY), Some(f64::NAN));

@@ -40,7 +40,7 @@ fn look(host: &str, operations: u64, share: Option<Share>) -> CacheLook {
     }
 }
 
-/// The same on every host.
+/// One observation, made on every host.
 fn alike(one: impl Fn(&str) -> CacheLook) -> Residency {
     Residency {
         ground: Evidence::Client,

@@ -78,11 +78,11 @@ pub(super) enum Need {
     Nothing,
     /// They hold this many bytes.
     Files(u64),
-    /// The same, and reading only opens and closes them.
+    /// Like `Files`, and reading only opens and closes them.
     FilesThatAreNotRead(u64),
     /// They are as large as those of the column.
     FilesOfTheColumn,
-    /// The same, and reading reads them whole.
+    /// Like `FilesOfTheColumn`, and reading reads them whole.
     FilesOfTheColumnRead,
 }
 

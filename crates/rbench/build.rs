@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-/// What git says, if this is a repository and git is there.
+/// Output of git, if this is a repository and git is there.
 fn git(words: &[&str]) -> Option<String> {
     let done = Command::new("git").args(words).output().ok()?;
     let text = String::from_utf8(done.stdout).ok()?;

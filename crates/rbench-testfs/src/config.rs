@@ -120,7 +120,7 @@ pub enum RootStats {
     /// The file exists, and requests about it are not counted.
     #[default]
     Silent,
-    /// As in JuiceFS: requests about it are counted like any other.
+    /// Like in JuiceFS: requests about it are counted like any other.
     Counted,
 }
 
@@ -156,7 +156,7 @@ pub struct Config {
     /// Time for which the kernel may answer from attributes that it has seen. With
     /// zero every call reaches the file system.
     pub attr_timeout: Nanos,
-    /// The same time for names. A reply with a single time for both (to create and
+    /// Like `attr_timeout`, for names. A reply with a single time for both (to create and
     /// readdirplus) gets the shorter one.
     pub entry_timeout: Nanos,
     /// Threads that serve requests, at least 1.

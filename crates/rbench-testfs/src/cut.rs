@@ -20,9 +20,8 @@ pub enum Survivors {
     /// None.
     #[default]
     None,
-    /// As on a disk, chosen by the seed. Of the changes of content, a third each
-    /// survives, is lost, or is torn between blocks of 4 KiB, in any combination.
-    /// Half of the new names survive.
+    /// Like on a disk, chosen by the seed. Of the changes of content, a third each survives, is
+    /// lost, or is torn between blocks of 4 KiB, in any combination. Half of the new names survive.
     Seeded(u64),
 }
 

@@ -23,7 +23,7 @@ use crate::progress::Display;
 use crate::refusal::Refusal;
 use crate::signals::Signals;
 
-/// Why a run's directory must stay; `None`: the run is dead.
+/// The reason why a run's directory must stay; `None`: the run is dead.
 fn reason_to_stay(marker: &Marker, here: &str, force: bool) -> Option<String> {
     match marker.process {
         Some(process) if !here.is_empty() && marker.space == here => process
@@ -38,8 +38,8 @@ fn reason_to_stay(marker: &Marker, here: &str, force: bool) -> Option<String> {
     }
 }
 
-/// The directories in `dir` whose runs are dead: name and marker. What stays is told at once,
-/// and makes the exit code unless it was to be kept.
+/// The directories in `dir` whose runs are dead: name and marker. Directories that stay are
+/// reported at once, and set the exit code unless they were to be kept.
 fn dead(what: &Clean, code: &mut u8) -> Vec<(String, Vec<u8>)> {
     if let Err(error) = WorkDir::check_parent(&what.dir) {
         complain(&error.to_string());

@@ -45,7 +45,8 @@ pub fn fail(code: u8, message: impl AsRef<str>) -> u8 {
     code
 }
 
-/// The same for processes of a launcher that do not know each other: the first prints it for all.
+/// Like `fail`, for processes of a launcher that do not know each other: the first prints the
+/// message for all.
 pub fn refuse(code: u8, message: impl AsRef<str>) -> u8 {
     match first_of_all(|name| std::env::var(name).ok()) {
         true => fail(code, message),

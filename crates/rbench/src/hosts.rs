@@ -12,11 +12,11 @@ use crate::signals::Signals;
 
 /// The hosts of the run, the same on every rank.
 pub struct Hosts {
-    /// Which rank is on which.
+    /// The host of each rank.
     pub topology: Topology,
-    /// As compared at the start.
+    /// The clocks, as compared at the start.
     pub clocks: Clocks,
-    /// Of each host; known at rank 0.
+    /// Facts about each host; known at rank 0.
     pub facts: Vec<HostFacts>,
 }
 

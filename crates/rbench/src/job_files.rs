@@ -40,8 +40,8 @@ mod by_path {
     }
 }
 
-/// What a command line of fio refers to, and the profile of `rbench mix`; read by rank 0 for
-/// all.
+/// The files that a command line of fio refers to, and the profile of `rbench mix`; read by rank 0
+/// for all.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct JobFiles {
     #[serde(with = "by_path")]
@@ -50,7 +50,7 @@ pub struct JobFiles {
     page_size: u64,
     cpus: u64,
     memory_mib: u64,
-    /// Why files could not be read.
+    /// Reasons why files could not be read.
     #[serde(with = "by_path")]
     unreadable: BTreeMap<PathBuf, String>,
 }

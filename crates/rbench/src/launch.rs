@@ -57,7 +57,7 @@ pub fn refuse_unconnected() -> Option<u8> {
     open_mpi.then(|| refuse(USAGE, unconnected(launcher)))
 }
 
-/// The same on every rank.
+/// The parameters of a launch, the same on every rank.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Launch {
     /// The command line.

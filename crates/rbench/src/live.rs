@@ -35,10 +35,10 @@ pub use watch::watch;
 
 use listener::{Listener, SocketFile};
 
-/// How long the end of a run waits for those who watch to hear of it, and for the terminal.
+/// Time for which the end of a run waits until observers have heard of it, and for the terminal.
 const ENDS_WITHIN: Duration = Duration::from_secs(1);
 
-/// What the control plane tells the thread.
+/// Messages of the control plane to the thread.
 enum News {
     /// Something has changed.
     Change(Box<dyn FnOnce(&mut Live) + Send>),
@@ -48,7 +48,7 @@ enum News {
     Hide(std::sync::mpsc::Sender<()>),
 }
 
-/// The way to the thread; without one nothing is told.
+/// The way to the thread; without one nothing is reported.
 #[derive(Clone, Default)]
 pub struct Feed {
     news: Option<UnboundedSender<News>>,
@@ -57,7 +57,7 @@ pub struct Feed {
 }
 
 impl Feed {
-    /// Tells of a change, which is made in the thread.
+    /// Reports a change, which is made in the thread.
     pub fn tell(&self, change: impl FnOnce(&mut Live) + Send + 'static) {
         self.send(|| News::Change(Box::new(change)));
     }
@@ -78,12 +78,12 @@ impl Feed {
         }
     }
 
-    /// Whether there is a view, or was until it was left.
+    /// Returns true if there is a view, or was until it was left.
     pub fn is_live(&self) -> bool {
         self.left.is_some()
     }
 
-    /// Whether there is a view that was not left.
+    /// Returns true if there is a view that was not left.
     pub fn has_view(&self) -> bool {
         let left = |left: &Arc<AtomicBool>| left.load(Ordering::Relaxed);
         self.left.as_ref().is_some_and(|view| !left(view))
@@ -170,7 +170,7 @@ impl Drop for Watched {
     }
 }
 
-/// What is done at rank 0 of `ranks`.
+/// Starts the live view and the listener of rank 0 of `ranks`.
 fn begin(serve: &Serve, live: bool, ranks: u32, quiet: bool) -> Result<(Watched, Stops), String> {
     if live {
         check_terminal(ranks)?;
@@ -241,7 +241,7 @@ fn tell_address(at: &ServeAt, listener: &Listener, serve: &Serve, quiet: bool) {
     }
 }
 
-/// What is told of the rows of a phase, if anybody looks.
+/// The reports on the rows of a phase, if there is an observer.
 pub fn of_rows(feed: &Feed) -> Option<Rc<OfRows>> {
     feed.news
         .is_some()

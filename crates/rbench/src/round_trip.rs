@@ -56,18 +56,18 @@ pub async fn measure(
     Ok(all.into_iter().flatten().flatten().collect())
 }
 
-/// Whether there is a report of ours, or a result file.
+/// Returns true if there is a report of ours, or a result file.
 pub fn has_a_place(output: &Output) -> bool {
     output.has_report() || output.out.is_some()
 }
 
-/// Whether the engine `name` does anything to a file system.
+/// Returns true if the engine `name` uses a file system.
 pub fn moves(name: &str) -> bool {
     engine::find(name).is_some_and(|engine| engine.uses_files)
 }
 
-/// Where operations go: `dir`, or the first file of fio's first job; `None` if no
-/// operation goes to a file system.
+/// Target of operations: `dir`, or the first file of fio's first job; `None` if no operation goes
+/// to a file system.
 fn place(plan: &Plan, dir: &Path) -> Option<PathBuf> {
     match &plan.work {
         Work::Meta(meta) => (meta.backend == Backend::Posix).then(|| dir.to_owned()),

@@ -41,7 +41,7 @@ pub mod resume;
 use course::{Around, Course};
 use record::Record;
 
-/// What rank 0 says comes next.
+/// The next step, as rank 0 announces it.
 #[derive(Serialize, Deserialize)]
 enum Turn {
     /// A cell's launch, the ranks that run it, and true if its result goes into a file.

@@ -19,7 +19,7 @@ pub fn program() -> Program {
     }
 }
 
-/// The same as text, with the lines about programs for MPI libraries.
+/// The version as text, with the lines about programs for MPI libraries.
 pub fn text(programs: &str) -> String {
     let Program {
         commit,

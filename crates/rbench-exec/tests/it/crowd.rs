@@ -135,7 +135,7 @@ fn reduced(ranks: u32, rows: RowLimits) -> PhaseOutcome {
     reduced_of(ranks, rows, Some(stonewall), outcome)
 }
 
-/// The same for workers with these outcomes.
+/// Like `reduced`, for workers with these outcomes.
 pub fn reduced_of(
     ranks: u32,
     rows: RowLimits,

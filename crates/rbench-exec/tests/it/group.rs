@@ -33,7 +33,7 @@ pub struct Signal {
 pub enum At {
     /// This long after its start.
     After(Duration),
-    /// As soon as this returns true.
+    /// When this returns true.
     Once(Box<dyn Fn() -> bool + Send + Sync>),
 }
 
@@ -344,7 +344,7 @@ impl<'r> Run<'r> {
         }
     }
 
-    /// The same in virtual time: each rank has a clock that advances by `step` ns per reading. An
+    /// Runs it in virtual time: each rank has a clock that advances by `step` ns per reading. An
     /// operation takes one reading, and so does the time between two operations.
     pub fn stepped(mut self, step: u64) -> Run<'r> {
         let clock = |_: &u32| SimulatedClock::new(Nanos(step));

@@ -63,7 +63,7 @@ fn run(dir: &Path, line: &str) -> Outcome {
     run_on(&[0], dir, line)
 }
 
-/// The same with ranks on these hosts.
+/// Like `run`, with ranks on these hosts.
 fn run_on(hosts: &[u32], dir: &Path, line: &str) -> Outcome {
     finish(job(hosts, dir, line), line)
 }
@@ -83,7 +83,7 @@ fn finish(run: Run<'_>, line: &str) -> Outcome {
     outcome
 }
 
-/// The same, without any failure.
+/// Like `run`, without any failure.
 fn run_well(dir: &Path, line: &str) -> Outcome {
     let outcome = run(dir, line);
     check_sound(&outcome, line);

@@ -49,7 +49,7 @@ impl Mounts {
         Mounts::with(|| umount2(at, MntFlags::MNT_DETACH).expect("mounted"))
     }
 
-    /// The same mounts as this process.
+    /// The mounts of this process.
     pub fn unchanged() -> Mounts {
         Mounts::with(|| ())
     }

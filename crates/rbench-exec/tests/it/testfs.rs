@@ -54,7 +54,7 @@ pub fn let_go<T>(fs: &Mounted, depth: u64, requests: u64, work: impl FnOnce() ->
     let_go_when_awaited(fs, depth, requests, || (), work)
 }
 
-/// The same, and calls `look` before each release.
+/// Like `let_go`, and calls `look` before each release.
 pub fn let_go_when_awaited<T>(
     fs: &Mounted,
     depth: u64,

@@ -377,7 +377,7 @@ mod tests {
         ]
     }
 
-    /// The same operation on a plain vector.
+    /// Applies the operation to a plain vector.
     fn model(file: &mut Vec<u8>, op: &Op) {
         match op {
             Op::Write(at, data) => {

@@ -200,8 +200,7 @@ mod tests {
 
     const CAP: u64 = 1 << 30;
 
-    /// The same change on a plain vector, byte by byte; of a write the part that
-    /// `fate` left.
+    /// Applies the change to a plain vector, byte by byte; of a write, the part that `fate` left.
     fn model(file: &mut Vec<u8>, change: &Change, fate: &Fate) {
         if *fate == Fate::Lost {
             return;

@@ -28,11 +28,8 @@ pub fn alone(argv: &[OsString]) -> Option<PathBuf> {
     }
 }
 
-/// The command line that `argv` stands for. If it is [`alone`], this process goes where that of
-/// the file was given.
-///
-/// # Errors
-/// One sentence that names the file.
+/// The full command line of `argv`. If it is [`alone`], this process changes to the directory in
+/// which the command of the file was given.
 pub fn words(argv: &[OsString]) -> Result<Vec<OsString>, String> {
     let Some(file) = alone(argv) else {
         return Ok(argv.to_vec());

@@ -133,7 +133,7 @@ impl Scenario {
         }
     }
 
-    /// The same, but each block is written once and synced, while the file system damages data
+    /// Changes it so that each block is written once and synced, while the file system damages data
     /// silently.
     fn harmed(self, chance: &mut Stream) -> Scenario {
         let harms = [

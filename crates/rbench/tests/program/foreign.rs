@@ -125,7 +125,7 @@ mod needs_root {
         )
     }
 
-    /// The same; the directories come back after a moment.
+    /// Like `swap`, and the directories come back after a moment.
     fn swap_and_back(names: &str) -> String {
         format!(
             "for d in {names}; do \

@@ -20,7 +20,7 @@ pub fn run_by(clock: &'static SimulatedClock, dir: &Path, line: &str) -> Outcome
     finish(run, line)
 }
 
-/// The same with operations of duration `step`, and without any failure.
+/// Like `run_well`, with operations of duration `step`.
 pub fn run_stepped(step: u64, dir: &Path, line: &str) -> Outcome {
     let outcome = finish(job(&[0], dir, line).stepped(step), line);
     check_sound(&outcome, line);

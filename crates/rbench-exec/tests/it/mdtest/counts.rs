@@ -6,7 +6,7 @@ use rbench_sys::TraceFs;
 
 use super::{BY_BLOCK, record, recorders};
 
-/// What one iteration of one rank, or of all, made.
+/// The items that one iteration of one rank, or of all, created.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Made {
     test_dirs: u64,

@@ -117,7 +117,7 @@ fn fault_on(recorders: &[TraceFs], options: &Mdtest, hosts: &[u32], there: bool)
     }
 }
 
-/// The same on empty recorders.
+/// Like `fault_on`, on empty recorders.
 fn fault(options: &Mdtest, hosts: &[u32]) -> Option<String> {
     fault_on(&recorders(hosts.len()), options, hosts, false)
 }

@@ -154,7 +154,7 @@ impl Machine<'_> {
         self.test_dirs(dir).into_iter().map(one_loop).collect()
     }
 
-    /// The same as one list.
+    /// Like `items`, as one list.
     fn all_items(&self, rank: usize, times: usize, kind: Kind) -> Vec<String> {
         self.items(rank, times, kind).concat()
     }

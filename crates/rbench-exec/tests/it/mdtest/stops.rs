@@ -40,7 +40,7 @@ fn take(dir: &Path, directories: bool, missing: &mut usize) {
     }
 }
 
-/// As soon as `dir` contains `more` directories (or other entries) than now.
+/// When `dir` contains `more` directories (or other entries) than now.
 fn at_more(dir: &Path, directories: bool, more: usize) -> At {
     let mut uncounted = usize::MAX;
     take(dir, directories, &mut uncounted);

@@ -477,8 +477,7 @@ fn several_faults_on_one_write_are_each_logged_once() {
     assert_eq!(errno(f.write_at(&random(1, 2), 0)), Some(libc::EIO));
     let records = records(&bed.mounted);
     let actions: Vec<&str> = records.iter().map(|r| r.action.as_str()).collect();
-    // Of two kinds of damage to the same data the first is applied, and likewise of two
-    // errors.
+    // If two kinds of damage hit the same data, the first is applied, and likewise for two errors.
     assert_eq!(actions, ["stall=1ms", "short", "flip", "EIO"]);
     assert!(records[2].damage[0].offset < BLOCK as u64);
 }

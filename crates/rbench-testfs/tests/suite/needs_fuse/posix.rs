@@ -54,7 +54,7 @@ fn same_as_a_plain_folder(body: impl Fn(&Path, &mut Log) -> io::Result<()>) {
 /// A kind of mount: its name, and the function that creates it.
 type Make<'a> = (&'a str, fn() -> Bed);
 
-/// The same on chosen mounts.
+/// Like `same_as_a_plain_folder`, on chosen mounts.
 fn same_on_beds(beds: &[Make<'_>], body: impl Fn(&Path, &mut Log) -> io::Result<()>) {
     let run = |folder: &Path| {
         let mut log = Log::default();

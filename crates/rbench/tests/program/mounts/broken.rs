@@ -244,7 +244,7 @@ const FOUND: &[(&str, &str)] = &[
     ),
 ];
 
-/// The same on a full file system, without those of its checks that would each write half a
+/// Like `FOUND`, on a full file system, without those of its checks that would each write half a
 /// gigabyte.
 const FOUND_FULL: &[(&str, &str)] = &[
     ("full-lies", "(full.error)"),

@@ -1,4 +1,4 @@
-//! The same tests on the built-in file system.
+//! The tests of traced programs on the built-in file system.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::Stdio;

@@ -10,7 +10,7 @@ use super::RunResult;
 pub struct CellResult {
     /// Its number in the series, from 0.
     pub index: u32,
-    /// What tells it from the others, such as `hosts=2 bs=4k`.
+    /// Name that distinguishes it from the others, such as `hosts=2 bs=4k`.
     pub name: String,
     /// The value of each key, in the order of `SeriesResult::keys`; of `knee`:
     /// `stage`, `rate` (operations a second; not of the stage `closed`), `window_s`.
@@ -22,9 +22,9 @@ pub struct CellResult {
     /// system elsewhere.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dir: Option<String>,
-    /// Why there is no complete result; `None` if there is one.
+    /// Reason why there is no complete result; `None` if there is one.
     pub error: Option<String>,
-    /// What it yielded; `None` if it did not get that far.
+    /// Its result; `None` if it did not get that far.
     pub result: Option<RunResult>,
 }
 
@@ -38,12 +38,12 @@ pub struct CellValue {
 }
 
 impl CellResult {
-    /// Whether it was run to its end, so that it need not be run again.
+    /// Returns true if it was run to its end, so that it need not be run again.
     pub fn is_complete(&self) -> bool {
         self.error.is_none() && self.result.as_ref().is_some_and(|result| result.complete)
     }
 
-    /// Whether operations failed in it.
+    /// Returns true if operations failed in it.
     pub fn has_failures(&self) -> bool {
         self.result
             .iter()

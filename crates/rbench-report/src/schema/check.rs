@@ -1,4 +1,4 @@
-//! What `rbench check` found, as data.
+//! The results of `rbench check`, as data.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -8,7 +8,7 @@ use super::Surroundings;
 /// The name of the schema.
 pub const CHECK_SCHEMA: &str = "rbench.check/1";
 
-/// Which promises a file system keeps, on each host.
+/// The promises that a file system keeps, on each host.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CheckResult {
     /// The name and version of this schema.
@@ -18,50 +18,51 @@ pub struct CheckResult {
     pub version: String,
     /// The directory, as an absolute path.
     pub directory: String,
-    /// When it began: UTC, RFC 3339.
+    /// Start: UTC, RFC 3339.
     pub started: String,
-    /// What was drawn at random follows from it.
+    /// Seed of all random choices.
     pub seed: u64,
-    /// What says which deviations are allowed: a file or the name of a preset; `None`: none are.
+    /// Source of the allowed deviations: a file or the name of a preset; `None`: none are allowed.
     pub expect: Option<String>,
-    /// Whether all that is demanded holds on every host: nothing is broken or undecided but
-    /// what is allowed, something holds or is allowed, and what was made is removed.
+    /// True if every requirement is met on every host: nothing is broken or undecided except
+    /// allowed deviations, something holds or is allowed, and all files that it created are
+    /// removed.
     pub passed: bool,
-    /// Whether everything was tried; `false` after a stop.
+    /// True if everything was tried; `false` after a stop.
     pub complete: bool,
     /// Each client: the first rank of each host, or one for each mount of it.
     pub hosts: Vec<HostChecksResult>,
-    /// What was to be tried between clients; empty where there is one only and nobody asked for
-    /// it by name.
+    /// Promises to be tried between clients; empty where there is one only and nobody asked for it
+    /// by name.
     #[serde(default)]
     pub between: Vec<BetweenResult>,
-    /// How far the instants of two clients may have been apart at worst that are told to be the
-    /// same, when it was judged by them, ns: what is less late is not taken for late.
+    /// Largest difference between instants of two clients that count as equal, where they were
+    /// compared, ns: a smaller lateness is not counted.
     #[serde(default)]
     pub clock_error_ns: u64,
-    /// What clients did besides while it was tried; `None`: nothing.
+    /// Load of the clients while it was tried; `None`: none.
     #[serde(default)]
     pub load: Option<CheckLoadResult>,
 }
 
-/// What clients did besides.
+/// Load of the clients.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CheckLoadResult {
     /// Files that were made, read, renamed, and half of them removed.
     pub files: u64,
-    /// What went wrong with that; `None`: nothing.
+    /// Error of the load; `None`: none.
     pub error: Option<String>,
 }
 
 /// A promise between clients that was tried.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct BetweenResult {
-    /// The promise and what came of it.
+    /// The promise and its verdict.
     pub promise: PromiseResult,
-    /// What could have gone wrong so often: things that were looked at, names that were wanted,
-    /// listings, records, locks that were taken.
+    /// Number of tries that could have failed: observations, wanted names, listings, records, locks
+    /// that were taken.
     pub tries: u64,
-    /// What did.
+    /// Number of tries that failed.
     pub violations: u64,
     /// The times of all pairs.
     pub times: Option<SeenAfterResult>,
@@ -69,33 +70,34 @@ pub struct BetweenResult {
     pub pairs: Vec<PairResult>,
 }
 
-/// What was counted between two clients.
+/// Counts between two clients.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PairResult {
     /// The client that did something, or had the lock: its number in `hosts`, from 0.
     pub from: usize,
     /// The one that looked, or got the lock next.
     pub to: usize,
-    /// As of all pairs; of locks how often it went from one to the other.
+    /// Like in `BetweenResult`; with locks, the number of times that it went from one to the other.
     pub tries: u64,
-    /// As of all pairs.
+    /// Like in `BetweenResult`.
     pub violations: u64,
-    /// Of them are worse than that something was seen late: nothing seen, before it was done, not
-    /// for good, something else; two holders of a lock at once. What was stale as long as it was
-    /// looked for is late.
+    /// Violations that are worse than a late observation: nothing seen, a change seen before it was
+    /// made, or not for good, another state; two holders of a lock at once. A state that was stale
+    /// to the end counts as late.
     pub worse: u64,
-    /// The last look that did not see it began at most so long behind the end of what was done, ns.
+    /// Start of the last look that did not see the change, at the latest, after the end of the
+    /// change, ns.
     pub late_ns: u64,
     /// The times; `None`: there are none.
     pub times: Option<SeenAfterResult>,
 }
 
-/// How long after the last call of one client had returned another one's look began that saw
-/// what it did; 0 where no look behind it saw anything else. Of locks: from the beginning of the
-/// call that let it go to when the next one, who waited, had it.
+/// Time from the return of the last call of one client to the start of another one's look that saw
+/// the change; 0 where no look after it saw anything else. With locks: from the start of the call
+/// that released it to the acquisition by the next one, if that waited.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SeenAfterResult {
-    /// How many.
+    /// Number of times.
     pub count: u64,
     /// The shortest, ns.
     pub min_ns: u64,
@@ -112,7 +114,7 @@ pub struct SeenAfterResult {
 }
 
 impl SeenAfterResult {
-    /// Of these times, ns, in any order; `None` of none.
+    /// Summary of these times, ns, in any order; `None` without any.
     pub fn of(mut times: Vec<u64>, resolution_ns: u64) -> Option<SeenAfterResult> {
         times.sort_unstable();
         let rank = |hundredths: usize| times[(times.len() * hundredths).div_ceil(100) - 1];
@@ -128,7 +130,7 @@ impl SeenAfterResult {
     }
 }
 
-/// What one client found.
+/// Results of one client.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct HostChecksResult {
     /// The host's name.
@@ -141,11 +143,11 @@ pub struct HostChecksResult {
     pub directory: String,
     /// Its kernel.
     pub kernel: String,
-    /// What is mounted there, and the program that serves it.
+    /// The mount, and the program that serves it.
     pub surroundings: Surroundings,
-    /// Whether it was tried as root.
+    /// True if it was tried as root.
     pub root: bool,
-    /// What was tried.
+    /// The promises that were tried.
     pub promises: Vec<PromiseResult>,
 }
 
@@ -154,28 +156,28 @@ pub struct HostChecksResult {
 pub struct PromiseResult {
     /// Its name, such as `rename.over-existing.keeps-one`.
     pub name: String,
-    /// What is promised.
+    /// The promise.
     pub says: String,
-    /// What came of it.
+    /// Its verdict.
     pub verdict: PromiseVerdict,
-    /// What should have been seen, where something else was.
+    /// The expected result, where something else was seen.
     pub expected: Option<String>,
-    /// What was seen, or why nothing was; of one that holds how much was tried, where that
-    /// depends on the time.
+    /// The observed result, or the reason why there is none; if the promise holds, the amount that
+    /// was tried, where that depends on the time.
     pub seen: Option<String>,
     /// The system call that says so.
     pub call: Option<String>,
     /// With what it failed, such as `EINVAL`; `None`: it did something else.
     pub errno: Option<String>,
-    /// What the call was about.
+    /// Path of the call.
     pub path: Option<String>,
-    /// Why this deviation is allowed; `None`: it is not.
+    /// Reason why this deviation is allowed; `None`: it is not.
     pub allowed: Option<String>,
-    /// How long it took, ns.
+    /// Duration, ns.
     pub took_ns: u64,
 }
 
-/// Whether a promise is kept.
+/// Verdict on a promise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum PromiseVerdict {
@@ -203,14 +205,14 @@ impl PromiseVerdict {
         }
     }
 
-    /// Whether the promise cannot be counted on, unless that is allowed.
+    /// Returns true if the promise cannot be counted on, unless that is allowed.
     pub fn fails(self) -> bool {
         matches!(self, PromiseVerdict::Broken | PromiseVerdict::Undecided)
     }
 }
 
 impl PromiseResult {
-    /// Whether it keeps the check from passing.
+    /// Returns true if it keeps the check from passing.
     pub fn fails(&self) -> bool {
         self.verdict.fails() && self.allowed.is_none()
     }

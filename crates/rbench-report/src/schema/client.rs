@@ -1,4 +1,4 @@
-//! What a file system's client counts of its own work.
+//! Counters of a file system's client for its own work.
 
 use std::collections::BTreeMap;
 
@@ -30,19 +30,19 @@ pub const CLIENT_WORK: [(&str, &str); 7] = [
 /// request.
 const LABELLED: &str = "object_request_durations_histogram_seconds_";
 
-/// What the client behind one cache did from before the run's first phase until
-/// its files were removed, whoever asked for it.
+/// Work of the client of one cache from before the run's first phase until its files were removed,
+/// for any process.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ClientCounters {
     /// The host of the ranks that go through it.
     pub host: String,
-    /// How long that was by the client's clock, s; `None` if it does not tell.
+    /// Duration by the client's clock, s; `None` if it does not report it.
     pub uptime_s: Option<f64>,
     /// Processor time that the client used, s; `None` if it does not tell.
     pub cpu_s: Option<f64>,
     /// Memory of the client at the end, bytes; `None` if it does not tell.
     pub memory_bytes: Option<u64>,
-    /// Of each kind of work that it counts.
+    /// Each kind of work that it counts.
     pub work: Vec<ClientWork>,
 }
 
@@ -51,9 +51,9 @@ pub struct ClientCounters {
 pub struct ClientWork {
     /// The counter, a name of [`CLIENT_WORK`].
     pub name: String,
-    /// How often it was done.
+    /// Number of times that it was done.
     pub count: u64,
-    /// How long all of it took together, s.
+    /// Total duration, s.
     pub seconds: f64,
 }
 
@@ -100,7 +100,7 @@ impl ClientCounters {
         })
     }
 
-    /// How often and how long (s) that work was done.
+    /// Number of times and total duration (s) of that work.
     pub fn work(&self, name: &str) -> Option<(u64, f64)> {
         let found = self.work.iter().find(|work| work.name == name)?;
         Some((found.count, found.seconds))

@@ -1,4 +1,4 @@
-//! What the file system's client cost in a phase, as the result file has it.
+//! The cost of the file system's client in a phase, in the result file.
 
 use rbench_core::client::{ClientCost, ClientUse, HostClient};
 use schemars::JsonSchema;
@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 /// Most hosts of a phase that are named.
 const MOST_HOSTS: usize = 256;
 
-/// What the processes of the file system's client used on all hosts, from right before the
-/// common start until every worker had come to its end, whoever they worked for.
+/// Usage of the processes of the file system's client on all hosts, from right before the common
+/// start until every worker had come to its end, for any process.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ClientCostResult {
     /// The number or name of `--watch`; `None`: the processes that serve the mount.
@@ -30,12 +30,12 @@ pub struct ClientCostResult {
 pub struct HostClientResult {
     /// The host's name.
     pub host: String,
-    /// Why nothing is known of it: `absent` (no such process when the phase began, or none
-    /// that can be seen), `replaced` (one ended while the phase ran, or another of that name
+    /// Reason why its usage is unknown: `absent` (no such process at the start of the phase, or
+    /// none that can be seen), `replaced` (one ended while the phase ran, or another of that name
     /// was started), `silent` (looking took too long); absent where the rest is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unknown: Option<String>,
-    /// How many processes there are.
+    /// Number of processes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub processes: Option<u64>,
     /// CPU time of all their threads in the phase, s.

@@ -1,5 +1,5 @@
-//! What `rbench compare --format json` prints, schema `rbench.compare/1`. Numbers are in base
-//! units with ten digits, ratios NEW / BASE.
+//! Output of `rbench compare --format json`, schema `rbench.compare/1`. Numbers are in base units
+//! with ten digits, ratios NEW / BASE.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -22,27 +22,27 @@ pub struct ComparisonResult {
     pub confidence: f64,
     /// `--min-effect`: the least change that counts, as a share of BASE.
     pub min_effect: f64,
-    /// What there is besides where series are compared; absent where runs are.
+    /// Further results where series are compared; absent where runs are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub series: Option<ComparedSeries>,
-    /// What to make of it, in one sentence.
+    /// Conclusion, in one sentence.
     pub summary: String,
     /// The operations that both sides have, in the order of BASE; of a series, of each cell.
     pub rows: Vec<ComparedRow>,
-    /// What differs besides, and is compared all the same; with published figures the
+    /// Further differences of the runs, which are compared all the same; with published figures the
     /// set-ups.
     pub differences: Vec<ComparedDifference>,
     /// Published figures that the runs did not measure.
     pub not_compared: Vec<NotCompared>,
-    /// What the reader should know: sentences.
+    /// Notes for the reader: sentences.
     pub notes: Vec<String>,
     /// The conditions of `--fail-if`.
     pub conditions: Vec<ComparedCondition>,
-    /// Whether one of them is met.
+    /// True if one of them is met.
     pub fails: bool,
 }
 
-/// What series have besides the rows of their cells.
+/// Results of series besides the rows of their cells.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ComparedSeries {
     /// The command of BASE: `sweep`, `knee`, `nn`, `quick`, `suite`, `io500`.
@@ -59,7 +59,7 @@ pub struct ComparedSeries {
 pub struct ComparedCell {
     /// Its name, which its rows have as `cell`.
     pub name: String,
-    /// Why it is not compared: a clause; `None`: it is.
+    /// Reason why it is not compared: a clause; `None`: it is.
     pub why_not: Option<String>,
 }
 
@@ -70,26 +70,26 @@ pub struct ComparedWhole {
     pub name: String,
     /// Its unit: `ops/s`, `GiB/s`, `kIOPS`; of the score none.
     pub unit: String,
-    /// Of BASE.
+    /// Values of BASE.
     pub base: ComparedBracket,
-    /// Of NEW.
+    /// Values of NEW.
     pub new: ComparedBracket,
     /// NEW / BASE of the values; `None` where they say nothing of each other.
     pub ratio: Option<f64>,
-    /// Of `held` the lowest ratio of the limits that fits: NEW's `value` / BASE's `failed`.
+    /// For `held` the lowest ratio of the limits that fits: NEW's `value` / BASE's `failed`.
     pub ratio_low: Option<f64>,
     /// The highest one: NEW's `failed` / BASE's `value`.
     pub ratio_high: Option<f64>,
-    /// As [`ComparedRow::verdict`]; `None`: the figure comes without its uncertainty.
+    /// Like [`ComparedRow::verdict`]; `None`: the figure comes without its uncertainty.
     pub verdict: Option<String>,
 }
 
-/// What a side has of a figure of the whole.
+/// A side's values of a figure of the whole.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ComparedBracket {
     /// The figure; of several searches the lowest. `None`: there is none.
     pub value: Option<f64>,
-    /// Of `held` the lowest rate above it at which the objective did not hold; of several
+    /// For `held` the lowest rate above it at which the objective did not hold; for several
     /// searches the highest. `None`: there is none.
     pub failed: Option<f64>,
 }
@@ -108,23 +108,23 @@ pub struct ComparedRow {
     pub verdict: String,
     /// The figure that the verdict is about.
     pub judged_by: String,
-    /// What the samples of BASE are.
+    /// The samples of BASE.
     pub base_samples: Samples,
-    /// What those of NEW are.
+    /// The samples of NEW.
     pub new_samples: Samples,
-    /// What the sides measured otherwise than each other: another cache, other sizes.
+    /// Differences between the measurements of both sides: another cache, other sizes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unlike: Vec<ComparedDifference>,
     /// The figures that both sides have.
     pub figures: Vec<ComparedFigure>,
 }
 
-/// What samples are.
+/// Kind and number of samples.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Samples {
     /// `runs`, each with all its iterations; `iterations`; `published`.
     pub kind: String,
-    /// How many runs or iterations.
+    /// Number of runs or iterations.
     pub count: u64,
 }
 
@@ -135,9 +135,9 @@ pub struct ComparedFigure {
     pub figure: String,
     /// Its unit: `ops/s`, `bytes/s`, `ns`, `us`; empty for a ratio.
     pub unit: String,
-    /// Of BASE.
+    /// Value of BASE.
     pub base: f64,
-    /// Of NEW.
+    /// Value of NEW.
     pub new: f64,
     /// NEW / BASE.
     pub ratio: f64,
@@ -158,10 +158,10 @@ pub struct ComparedInterval {
     pub p: f64,
 }
 
-/// What is not the same on both sides.
+/// A difference between both sides.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ComparedDifference {
-    /// What.
+    /// The property that differs.
     pub what: String,
     /// In BASE.
     pub base: String,
@@ -176,20 +176,20 @@ pub struct NotCompared {
     pub workload: String,
     /// Its operation.
     pub operation: String,
-    /// Why not.
+    /// Reason why it was not measured.
     pub reason: String,
 }
 
-/// What a condition came to.
+/// Result of a condition.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ComparedCondition {
-    /// As it was typed.
+    /// The condition as it was typed.
     pub condition: String,
-    /// What meets it; empty: it is not met.
+    /// The operations that meet it; empty: it is not met.
     pub met: Vec<ComparedMet>,
 }
 
-/// What meets a condition.
+/// An operation or figure that meets a condition.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ComparedMet {
     /// The cell, of a series; absent where runs are compared.
@@ -199,6 +199,6 @@ pub struct ComparedMet {
     pub name: String,
     /// NEW / BASE − 1.
     pub change: f64,
-    /// Whether an interval or the brackets say that it is no chance; a score has neither.
+    /// True if an interval or the brackets show that it is not chance; a score has neither.
     pub by_interval: bool,
 }

@@ -13,34 +13,33 @@ use super::{PhaseResult, RunResult};
 pub struct DeadMountResult {
     /// The host's name.
     pub host: String,
-    /// Where it is mounted.
+    /// Directory at which it is mounted.
     pub mount: String,
-    /// How statfs(2) answered: the name of an error such as `ENOTCONN`, `nothing` (not within
-    /// 5 s), or `unmounted` (it is no longer in the kernel's table of mounts).
+    /// Answer of statfs(2): the name of an error such as `ENOTCONN`, `nothing` (not within 5 s), or
+    /// `unmounted` (it is no longer in the kernel's table of mounts).
     pub answer: String,
-    /// When rank 0 heard of it: UTC, RFC 3339.
+    /// Time at which rank 0 heard of it: UTC, RFC 3339.
     pub seen: String,
     /// The phase that ran, as it is called for people.
     pub phase: String,
-    /// How long after the start of that phase the first operation failed that led there, s;
-    /// `None`: before the start.
+    /// Time from the start of that phase to the first failed operation that led there, s; `None`:
+    /// before the start.
     pub after_s: Option<f64>,
-    /// That operation.
+    /// The first failed operation.
     pub op: String,
     /// Its path.
     pub path: String,
     /// The name of its error.
     pub error: String,
-    /// Operations that failed there in all rows, as far as they may have for that: with errors
-    /// that say that the mount is lost (ENOTCONN, ECONNABORTED, ESHUTDOWN, ESTALE), or that
-    /// clients answer with nothing behind them (EIO, ETIMEDOUT and the like), or with ENOENT
-    /// where it is no longer mounted.
+    /// Operations that failed there in all rows, if that may be the reason: with errors that report
+    /// a lost mount (ENOTCONN, ECONNABORTED, ESHUTDOWN, ESTALE), or that clients return without a
+    /// server (EIO, ETIMEDOUT and the like), or with ENOENT where it is no longer mounted.
     pub failed: u64,
     /// The rows that they are of, in the order of execution.
     pub rows: Vec<DeadMountRow>,
 }
 
-/// What failed in a row on a dead mount. The row counts it among its errors.
+/// Failures of a row on a dead mount. The row counts them among its errors.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DeadMountRow {
     /// The pass over all phases, from 0.
@@ -49,7 +48,7 @@ pub struct DeadMountRow {
     pub name: String,
     /// The row, for people.
     pub label: String,
-    /// How many operations, by name of the error.
+    /// Number of operations, by name of the error.
     pub errors: BTreeMap<String, u64>,
 }
 
@@ -76,8 +75,8 @@ impl RunResult {
         failed.fold(0, u64::saturating_add)
     }
 
-    /// Whether all `count` failures of a row with that error were on dead mounts, which are
-    /// told of once.
+    /// Returns true if all `count` failures of a row with that error were on dead mounts, which are
+    /// reported once.
     pub fn is_of_dead_mounts(&self, phase: &PhaseResult, error: &str, count: u64) -> bool {
         let of = |row: &DeadMountRow| row.errors.get(error).copied().unwrap_or(0);
         self.dead_rows(phase).map(of).fold(0, u64::saturating_add) >= count

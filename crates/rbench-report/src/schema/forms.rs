@@ -1,5 +1,5 @@
-//! What a run made through mdtest's or fio's command line was asked to print:
-//! with it the file alone gives the same text again.
+//! Requested output of a run made through mdtest's or fio's command line: with it the file alone
+//! gives the same text again.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,29 +9,29 @@ use super::FioForm;
 /// The other tools' forms of a result; none for the native commands.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Forms {
-    /// What `rbench mdtest` shows.
+    /// Output of `rbench mdtest`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mdtest: Option<MdtestForm>,
-    /// What `rbench fio` shows.
+    /// Output of `rbench fio`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fio: Option<FioForm>,
 }
 
 impl Forms {
-    /// Whether there is none.
+    /// Returns true if there is none.
     pub fn is_empty(&self) -> bool {
         let Forms { mdtest, fio } = self;
         mdtest.is_none() && fio.is_none()
     }
 }
 
-/// What `rbench mdtest` was asked to show. Its output for each rank and the file
-/// of `--saveRankPerformanceDetails` need a result with a row for every rank.
+/// Requested output of `rbench mdtest`. Its output for each rank and the file of
+/// `--saveRankPerformanceDetails` need a result with a row for every rank.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct MdtestForm {
     /// `-Z`, `-P`
     pub print: Print,
-    /// Which kinds of items were asked for.
+    /// Requested kinds of items.
     pub kinds: Kinds,
     /// `-v`, `-V`; from 1 on each phase has a line.
     pub verbosity: u32,
@@ -65,8 +65,7 @@ pub enum Print {
     Both,
 }
 
-/// Which kinds of items a run of mdtest works on: the table has rows for these
-/// and for the tree.
+/// Kinds of items that a run of mdtest works on: the table has rows for these and for the tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kinds {

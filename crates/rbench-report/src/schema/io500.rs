@@ -8,14 +8,14 @@ use super::{CellResult, PhaseResult};
 
 const GIB: f64 = 1_073_741_824.0;
 
-/// What a rehearsal of IO500 comes to.
+/// Result of a rehearsal of IO500.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Io500Result {
-    /// How long phases that write were to go on, s.
+    /// Time for which phases that write were to go on, s.
     pub stonewall_s: u64,
-    /// How long they have to take by the rules, s.
+    /// Least time of these phases by the rules, s.
     pub required_s: u64,
-    /// Why it would not be valid whatever is measured: clauses.
+    /// Reasons why it would not be valid whatever is measured: clauses.
     pub foretold: Vec<String>,
     /// All phases in their order, those that are not run included.
     pub phases: Vec<Io500Phase>,
@@ -27,7 +27,7 @@ pub struct Io500Result {
     pub metadata: Option<f64>,
     /// √(`bandwidth` · `metadata`); `None` if one of them is missing.
     pub total: Option<f64>,
-    /// Whether there is no reason against it: none in `foretold`, and none of any phase.
+    /// True if there is no reason against it: none in `foretold`, and none of any phase.
     pub valid: bool,
 }
 
@@ -40,25 +40,25 @@ pub struct Io500Phase {
     pub cell: Option<u32>,
     /// The row of that cell's result which is its figure.
     pub row: String,
-    /// What of the row that is: `access` (`access.bandwidth`, over `access.total_s`), `rate`
-    /// (`rate`, over `elapsed_s`), `found` (`found.files_per_s`, over `elapsed_s`).
+    /// The figure of the row: `access` (`access.bandwidth`, over `access.total_s`), `rate` (`rate`,
+    /// over `elapsed_s`), `found` (`found.files_per_s`, over `elapsed_s`).
     pub figure: String,
     /// The unit of `value`: `GiB/s`, `kIOPS` (thousands a second).
     pub unit: String,
-    /// Whether it is part of the score.
+    /// True if it is part of the score.
     pub scored: bool,
-    /// Whether it writes, and so has to take `required_s`.
+    /// True if it writes, and so has to take `required_s`.
     pub writes: bool,
     /// The figure, in `unit`; `None` if it was not measured to its end.
     pub value: Option<f64>,
     /// The time over which that was measured, s.
     pub time_s: Option<f64>,
-    /// Why it is not valid: clauses; empty: it is.
+    /// Reasons why it is not valid: clauses; empty: it is.
     pub invalid: Vec<String>,
 }
 
 impl Io500Result {
-    /// Computes everything anew that follows from the cells.
+    /// Computes everything again that follows from the cells.
     pub(super) fn update(&mut self, cells: &[CellResult]) {
         for phase in &mut self.phases {
             let cell = phase.cell;
@@ -91,7 +91,7 @@ impl Io500Result {
     }
 }
 
-/// Of positive values, as IO500 has it: what has none is left out; `None` without any.
+/// Geometric mean of positive values, like in IO500: other values are left out; `None` without any.
 fn geometric_mean(values: impl Iterator<Item = f64>) -> Option<f64> {
     let logs: Vec<f64> = values.filter(|value| *value > 0.0).map(f64::ln).collect();
     (!logs.is_empty()).then(|| (logs.iter().sum::<f64>() / logs.len() as f64).exp())

@@ -1,4 +1,4 @@
-//! What is known of a run while it goes on: a line of the stream that `rbench watch` reads.
+//! The state of a run while it goes on: a line of the stream that `rbench watch` reads.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, de};
@@ -20,15 +20,15 @@ pub const NOTES_MAX: usize = 8;
 /// Intervals of a curve.
 pub const CURVE_MAX: usize = 120;
 
-/// What is known of a run while it goes on.
+/// The state of a run while it goes on.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LiveResult {
     /// The name and version of this schema; reading refuses other major versions.
     #[serde(deserialize_with = "read_schema")]
     #[schemars(regex(pattern = r"^rbench\.live/1(\..+)?$"))]
     pub schema: String,
-    /// Unique name of the run, of a series that of the present cell; empty as long as none
-    /// has begun.
+    /// Unique name of the run, of a series that of the present cell; empty as long as none has
+    /// started.
     pub run: String,
     /// The command line, word by word.
     pub command: Vec<String>,
@@ -40,13 +40,13 @@ pub struct LiveResult {
     pub ranks: u32,
     /// Hosts that they are on.
     pub hosts_total: u64,
-    /// How far the run is.
+    /// State of the run.
     pub state: LiveState,
     /// The phase that runs, or what is done around phases.
     pub label: String,
-    /// Whether that is a phase, whose operations are counted.
+    /// True if that is a phase, whose operations are counted.
     pub phase: bool,
-    /// How far the phase is; `None` as long as its workers have not begun.
+    /// Progress of the phase; `None` as long as its workers have not started.
     pub progress: Option<LiveProgress>,
     /// Length of the intervals of rows, hosts and curves, s.
     pub interval_s: f64,
@@ -58,9 +58,9 @@ pub struct LiveResult {
     pub finished: Vec<LiveFinished>,
     /// The first operation that failed: rank, host, operation, path and error.
     pub first_error: Option<String>,
-    /// What else was said of trouble, the last notes.
+    /// The last other notes of trouble.
     pub notes: Vec<String>,
-    /// Why it ended early, where it did: the sentence that the run itself ends with.
+    /// Reason why it ended early, if it did: the sentence that the run itself ends with.
     pub failed: Option<String>,
     /// Processors that the ranks keep busy, over the last seconds.
     pub tool_cpus: Option<f64>,
@@ -69,7 +69,7 @@ pub struct LiveResult {
     pub client_cpus: Option<f64>,
 }
 
-/// How far a run is.
+/// States of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum LiveState {
@@ -82,7 +82,7 @@ pub enum LiveState {
     Ended,
 }
 
-/// How far a phase is: all of its operations together.
+/// Progress of a phase: all of its operations together.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LiveProgress {
     /// Time since the common start, s.
@@ -105,7 +105,7 @@ pub struct LiveProgress {
     pub backlog: Option<u64>,
 }
 
-/// What was done in a stretch of time.
+/// Figures of a stretch of time.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LiveFigures {
     /// Operations done without error.
@@ -133,7 +133,7 @@ pub struct LiveRow {
     pub name: String,
     /// Name for people.
     pub label: String,
-    /// Whether times count from the intended start (response times).
+    /// True if times count from the intended start (response times).
     pub response: bool,
     /// The last interval that is over.
     pub last: LiveFigures,
@@ -174,9 +174,9 @@ pub struct LiveFinished {
     pub name: String,
     /// Name for people.
     pub label: String,
-    /// Whether the phase reached its end.
+    /// True if the phase reached its end.
     pub complete: bool,
-    /// Whether times count from the intended start (response times).
+    /// True if times count from the intended start (response times).
     pub response: bool,
     /// No worker had more than one of these operations: they have no rate.
     pub one_each: bool,
@@ -184,7 +184,8 @@ pub struct LiveFinished {
     pub all: LiveFigures,
     /// The longest time in which a rank finished nothing, s.
     pub longest_gap_s: Option<f64>,
-    /// Who answered, in a word: `cold`, `memory`; `None` where the question has no meaning.
+    /// The cache that answered, in a word: `cold`, `memory`; `None` where the question has no
+    /// meaning.
     pub cache: Option<String>,
 }
 

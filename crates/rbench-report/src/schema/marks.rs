@@ -14,10 +14,10 @@ use super::GapResult;
 /// Fewest intervals with items from which the 99th percentile before a mark is taken.
 const LEAST_BEFORE: u64 = 3;
 
-/// So many intervals in a row, taken together, have to be as before.
+/// Number of intervals in a row that, taken together, have to be as before.
 pub const IN_A_ROW: usize = 3;
 
-/// As before is a 99th percentile of at most so many times as much.
+/// Largest ratio of the 99th percentile to that before at which an interval is as before.
 const AS_BEFORE: f64 = 1.1;
 
 /// A moment that has a name.
@@ -25,7 +25,7 @@ const AS_BEFORE: f64 = 1.1;
 pub struct MarkResult {
     /// Its name: that of `--event`, or `SIGUSR1` and which one it was.
     pub name: String,
-    /// When it was set: UTC, RFC 3339.
+    /// Time at which it was set: UTC, RFC 3339.
     pub at: String,
     /// The iteration of the phase that ran, from 0; `None` while none ran that is
     /// reported.
@@ -34,7 +34,7 @@ pub struct MarkResult {
     /// Names of that phase's rows; empty while none ran.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rows: Vec<String>,
-    /// When it was set, s after the common start of that phase.
+    /// Time at which it was set, s after the common start of that phase.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub t_s: Option<f64>,
     /// The command that was started then; `None` of a signal.
@@ -43,7 +43,7 @@ pub struct MarkResult {
 }
 
 impl MarkResult {
-    /// Whether it was set while the phase of that row ran.
+    /// Returns true if it was set while the phase of that row ran.
     pub fn is_in(&self, iteration: u32, row: &str) -> bool {
         self.iteration == Some(iteration) && self.rows.iter().any(|name| name == row)
     }
@@ -53,7 +53,7 @@ impl MarkResult {
 /// nothing is known of its end.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct MarkCommand {
-    /// What `sh -c` was given.
+    /// Argument of `sh -c`.
     pub command: String,
     /// From its start to its end, s.
     #[serde(default)]
@@ -68,25 +68,25 @@ pub struct MarkCommand {
     /// not be started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub said: Option<String>,
-    /// Whether it still ran at the end of the run, and was ended then.
+    /// True if it still ran at the end of the run, and was ended then.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cut_off: bool,
 }
 
-/// What became of a row after a mark. Intervals are those of `--interval`, or rows of the
-/// timeline where these are longer.
+/// The effect of a mark on a row. Intervals are those of `--interval`, or rows of the timeline
+/// where these are longer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct MarkCost {
     /// Name of the mark.
     pub name: String,
-    /// When it was set, s after the common start.
+    /// Time at which it was set, s after the common start.
     pub t_s: f64,
     /// The row's `longest_gap`, if any of it lies between this mark and the next one;
     /// absent if it lies elsewhere.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub longest_gap: Option<GapResult>,
-    /// The longest time, of which any lies between this mark and the next one, in which no
-    /// worker of any rank finished anything; failed operations count as finished.
+    /// The longest time in which no worker of any rank finished anything, if any part of it lies
+    /// between this mark and the next one; failed operations count as finished.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub standstill: Option<StandstillResult>,
     /// Length of an interval, s.
@@ -99,18 +99,18 @@ pub struct MarkCost {
     pub p99_before_ns: Option<u64>,
     /// Intervals from that of the mark to the end of the phase.
     pub intervals_after: u64,
-    /// How long after the mark it was as before, s: up to the start of the first interval
-    /// whose 99th percentile was at most 1.1 times `p99_before_ns`, and that of it and the
-    /// next two together as well; in each of the three items ended, and from there to the
-    /// next mark no interval is without items. 0 if that is the interval of the mark.
-    /// `None`: not within the phase, or nothing is known of before.
+    /// Time from the mark until the row was as before, s: up to the start of the first interval
+    /// whose 99th percentile was at most 1.1 times `p99_before_ns`, and that of it and the next two
+    /// together as well; in each of the three items ended, and from there to the next mark no
+    /// interval is without items. 0 if that is the interval of the mark. `None`: not within the
+    /// phase, or nothing is known of before.
     pub recovered_s: Option<f64>,
 }
 
 /// A time in which no worker finished anything.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct StandstillResult {
-    /// How long, s; exact if longer than half of `timeline_step_s`.
+    /// Length, s; exact if longer than half of `timeline_step_s`.
     pub length_s: f64,
     /// Since when, s after the common start.
     pub from_s: f64,
@@ -121,12 +121,12 @@ pub struct StandstillResult {
 pub struct PhaseMark {
     /// Its name.
     pub name: String,
-    /// When it was set, after the common start.
+    /// Time at which it was set, after the common start.
     pub at: Nanos,
 }
 
 impl PhaseMark {
-    /// Those that were set while that phase ran, by time.
+    /// Marks that were set while that phase ran, by time.
     pub fn of(marks: &[MarkResult], iteration: u32, row: &str) -> Vec<PhaseMark> {
         let of_row = marks.iter().filter(|mark| mark.is_in(iteration, row));
         let found = of_row.filter_map(|mark| {
@@ -197,7 +197,7 @@ impl Course<'_> {
         before.unwrap_or(0)
     }
 
-    /// How long after `at` the row was as before.
+    /// Time from `at` until the row was as before.
     fn recovered(&self, at: Nanos, next_mark: Nanos) -> Option<Nanos> {
         let bound = self.p99_before?.0 as f64 * AS_BEFORE;
         let as_before = |steps: &[Step]| p99(steps).0 as f64 <= bound;
@@ -242,8 +242,8 @@ impl Course<'_> {
     }
 }
 
-/// What each of the marks, by time, cost the row; those behind its last operation cost
-/// nothing, and a row with an operation for each worker has no course.
+/// The cost of each of the marks, by time, to the row; marks after its last operation cost nothing,
+/// and a row with an operation for each worker has no course.
 pub(super) fn costs(outcome: &PhaseOutcome, marks: &[PhaseMark]) -> Vec<MarkCost> {
     let Some(first) = marks.first().filter(|_| !outcome.one_each) else {
         return Vec::new();

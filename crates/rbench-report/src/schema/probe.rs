@@ -1,4 +1,4 @@
-//! What `rbench probe` found, as data.
+//! The results of `rbench probe`, as data.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -8,7 +8,7 @@ use super::Surroundings;
 /// The name of the schema.
 pub const PROBE_SCHEMA: &str = "rbench.probe/1";
 
-/// What a mount is and can do on each host.
+/// Properties and abilities of a mount on each host.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ProbeResult {
     /// The name and version of this schema.
@@ -18,13 +18,13 @@ pub struct ProbeResult {
     pub version: String,
     /// The directory, as an absolute path.
     pub directory: String,
-    /// When it was looked at: UTC, RFC 3339.
+    /// Time of the probe: UTC, RFC 3339.
     pub started: String,
     /// Each host.
     pub hosts: Vec<HostProbeResult>,
-    /// Whether all hosts see the same directory there; `true` with one host.
+    /// True if all hosts see the same directory there; `true` with one host.
     pub shared: bool,
-    /// Each pair of hosts, one of which made a file that the other one looked for.
+    /// Each pair of hosts: one of them made a file that the other one looked for.
     pub sights: Vec<SightResult>,
 }
 
@@ -35,14 +35,14 @@ pub struct HostProbeResult {
     pub host: String,
     /// Its kernel.
     pub kernel: String,
-    /// What is mounted there, and the program that serves it.
+    /// The mount, and the program that serves it.
     pub surroundings: Surroundings,
     /// The cheapest call that the file system has to answer itself, such as `statx`;
     /// `None`: none was seen to arrive.
     pub round_trip_call: Option<String>,
     /// Its median, ns.
     pub round_trip_ns: Option<u64>,
-    /// What was tried.
+    /// The abilities that were tried.
     pub abilities: Vec<AbilityResult>,
     /// The ability at which the file system did not answer within 20 s; nothing was tried
     /// after it.
@@ -54,11 +54,11 @@ pub struct HostProbeResult {
 pub struct AbilityResult {
     /// Its name, such as `rename-over`.
     pub name: String,
-    /// What it is.
+    /// Its description.
     pub about: String,
-    /// What came of it.
+    /// Its verdict.
     pub verdict: AbilityVerdict,
-    /// What else is known: a limit, or what the file system did instead.
+    /// Further details: a limit, or what the file system did instead.
     pub detail: String,
     /// The system call that says so; `None` where the verdict is `yes`.
     pub call: Option<String>,
@@ -66,7 +66,7 @@ pub struct AbilityResult {
     pub errno: Option<String>,
 }
 
-/// Whether something can be done.
+/// Verdict on an ability.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum AbilityVerdict {
@@ -99,6 +99,6 @@ pub struct SightResult {
     /// From the word that the file is closed to the first look that found it, ns; a look
     /// every millisecond. `None`: not within 10 s.
     pub seen_after_ns: Option<u64>,
-    /// Whether its content was there as well.
+    /// True if its content was there as well.
     pub whole: bool,
 }

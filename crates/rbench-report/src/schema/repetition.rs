@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// `--iterations auto`: what was asked for, and what came of it.
+/// `--iterations auto`: the options, and the result.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RepetitionResult {
     /// `--precision`: the largest [`super::SummaryRow::precision`] of a rate that is
@@ -16,13 +16,13 @@ pub struct RepetitionResult {
     /// Names of rows that were not waited for: each rank makes and removes the few
     /// directories of its tree as fast as chance has it.
     pub not_awaited: Vec<String>,
-    /// Why no further iteration began; `None` if the run was stopped, and in a journal.
+    /// Reason why no further iteration started; `None` if the run was stopped, and in a journal.
     pub enough: Option<Enough>,
     /// Names of rows whose rate is not known so well, in the order of `summary`.
     pub missed: Vec<String>,
 }
 
-/// Why there are no more iterations.
+/// Reason why there are no more iterations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Enough {

@@ -1,4 +1,4 @@
-//! Who answered the operations of a phase, as the result file has it.
+//! The cache that answered the operations of a phase, in the result file.
 
 use std::collections::BTreeMap;
 
@@ -11,25 +11,24 @@ use serde::{Deserialize, Serialize};
 /// Most caches of a phase that are named.
 pub const MOST_CACHES: usize = 256;
 
-/// Who answered, with the evidence.
+/// The cache that answered, with the evidence.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ResidencyResult {
     /// `memory`, `perhaps`, `cold`, `cold-then-memory`, `cold-then-perhaps`,
     /// `mixed`, `unknown`.
     pub verdict: String,
-    /// Why: the strongest evidence, in words.
+    /// Reason: the strongest evidence, in words.
     pub reason: String,
-    /// What lies between rbench and the files: `memory`, `kernel`, `client`,
-    /// `unknown`.
+    /// Layers between rbench and the files: `memory`, `kernel`, `client`, `unknown`.
     pub ground: String,
     /// The kernel's caches were dropped on every host just before.
     pub dropped: bool,
     /// Files were opened with O_DIRECT.
     pub direct: bool,
-    /// What was read was compared with what had been written.
+    /// True if the data read was compared with the data written.
     #[serde(default)]
     pub verifies: bool,
-    /// Whether workers went over their part again.
+    /// Workers that started over with their part, if any.
     pub came_round: Option<CameRoundResult>,
     /// The evidence of all caches together.
     pub total: EvidenceResult,
@@ -42,69 +41,69 @@ pub struct ResidencyResult {
 pub struct CacheResult {
     /// The first host that has it.
     pub host: String,
-    /// As of all together.
+    /// Like that of all together.
     pub verdict: String,
-    /// As of all together.
+    /// Like that of all together.
     pub reason: String,
     /// Its own evidence.
     pub evidence: EvidenceResult,
 }
 
-/// What was counted and measured around a row.
+/// Counts and measurements around a row.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct EvidenceResult {
     /// Operations of the row, failed ones included.
     pub operations: u64,
     /// Bytes that they returned.
     pub bytes: u64,
-    /// Whose items they were; `None`: who used them is unknown.
+    /// The items by their creators and users; `None`: it is unknown who used them.
     pub own: Option<OwnResult>,
-    /// The page cache just before the start; `None`: not looked at.
+    /// The page cache just before the start; `None`: not checked.
     pub resident_before: Option<PagesResult>,
     /// The page cache just after the end.
     pub resident_after: Option<PagesResult>,
     /// Requests that reached the file system; `None`: nothing counts them.
     pub requests: Option<RequestsResult>,
-    /// What block devices delivered; `None` where that cannot be told.
+    /// Bytes that block devices delivered; `None` where that is unknown.
     pub fetched: Option<FetchedResult>,
 }
 
-/// Whose items were worked on, in parts: one part is what one rank makes.
+/// The worked-on items by their creators and users, in parts: one part is what one rank makes.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct OwnResult {
     /// Parts worked on.
     pub parts: u64,
-    /// Of these, made by ranks of the same cache.
+    /// Number of these made by ranks of the same cache.
     pub made: u64,
-    /// Of the others, used by ranks of the same cache since.
+    /// Number of the others used by ranks of the same cache since.
     pub touched: u64,
     /// (made + touched) / parts.
     pub share: f64,
 }
 
-/// How much of some files was in the page cache.
+/// Part of some files that was in the page cache.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PagesResult {
-    /// Files looked at; a file counts once for each worker that has it open.
+    /// Checked files; a file counts once for each worker that has it open.
     pub files: u64,
     /// Files that the phase works on, counted the same way.
     pub of: u64,
-    /// Pages of the files looked at.
+    /// Pages of the checked files.
     pub pages: u64,
-    /// Of these, those in memory.
+    /// Number of these in memory.
     pub cached: u64,
     /// cached / pages.
     pub share: f64,
 }
 
-/// Requests that reached the file system, whoever made them.
+/// Requests that reached the file system, from any process.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RequestsResult {
-    /// Who counts.
+    /// Name of the counter.
     pub source: String,
     /// By name of the FUSE request; only `total` where kinds are not known.
     pub by_kind: BTreeMap<String, u64>,
-    /// Those that operations of this kind send when no memory answers.
+    /// Requests that operations of this kind send when no memory answers.
     pub answering: u64,
     /// Operations of this kind in all rows of the phase, which share the
     /// requests.
@@ -128,7 +127,7 @@ pub struct FetchedResult {
 /// Workers that had covered everything once and went over it again.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CameRoundResult {
-    /// When the first of them had, s after the common start.
+    /// Time at which the first of them started over, s after the common start.
     pub after_s: f64,
     /// Operations of one pass, of all these workers.
     pub once: u64,

@@ -9,7 +9,7 @@ use super::{CellResult, CheckResult, Io500Result, KneeResult, Run};
 /// The name of the schema that this version writes.
 pub const SERIES_SCHEMA: &str = "rbench.series/1";
 
-/// What a series of runs yields.
+/// Result of a series of runs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SeriesResult {
     /// The name and version of this schema; reading refuses other major versions.
@@ -17,18 +17,18 @@ pub struct SeriesResult {
     pub schema: String,
     /// The command: `sweep`, `knee`, `nn`, `quick`, `suite`, `io500`.
     pub kind: String,
-    /// Of a suite: its name and version, such as `cubefs 1`; `None` for others.
+    /// Name and version of a suite, such as `cubefs 1`; `None` for others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub suite: Option<String>,
     /// The part of the full size that it was run at (1: all of it).
     pub scale: f64,
-    /// Which launch. Its seed is that of the first cell unless one was given.
+    /// The launch. Its seed is that of the first cell unless one was given.
     pub run: Run,
     /// Launched ranks.
     pub ranks: u32,
     /// Names of the hosts, in the order of their first ranks.
     pub hosts: Vec<String>,
-    /// What was varied, in the order given, or the settings, each of one value.
+    /// The keys that were varied, in the order given, or the settings, each of one value.
     pub keys: Vec<SeriesKey>,
     /// Number of cells in the series; `None` where each depends on those before.
     pub planned: Option<u32>,
@@ -36,35 +36,36 @@ pub struct SeriesResult {
     /// own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dir: Option<String>,
-    /// Whether that is rbench's own file system in memory, a demonstration.
+    /// True if that is rbench's own file system in memory, a demonstration.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub embedded: bool,
-    /// Where it was launched, on which the directories of its cells may depend; `None` in older
+    /// Place of the launch, on which the directories of its cells may depend; `None` in older
     /// files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub launched: Option<Launched>,
-    /// Of a suite: its steps, in order; empty for others.
+    /// Steps of a suite, in order; empty for others.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub steps: Vec<SeriesStep>,
     /// Cells that cannot be run on what was launched, and so are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<LeftOut>,
-    /// Those that were run, in the order of their start.
+    /// Cells that were run, in the order of their start.
     pub cells: Vec<CellResult>,
-    /// Whether every cell reached its end.
+    /// True if every cell reached its end.
     pub complete: bool,
-    /// Of `knee`: what was found.
+    /// Result of `knee`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub knee: Option<KneeResult>,
-    /// Of `rbench DIR`: which promises of POSIX and Linux its file system keeps.
+    /// Result of the check of `rbench DIR`: the promises of POSIX and Linux that its file system
+    /// keeps.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub check: Option<CheckResult>,
-    /// Of `io500`: the score, and whether it would be valid.
+    /// Result of `io500`: the score, and whether it would be valid.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub io500: Option<Io500Result>,
 }
 
-/// Where a series was launched.
+/// Place where a series was launched.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Launched {
     /// The working directory, where relative paths start.
@@ -79,13 +80,13 @@ pub struct Launched {
 pub struct SeriesStep {
     /// Its name.
     pub name: String,
-    /// As what its cells are shown: `sweep`, `quick`.
+    /// Kind as which its cells are shown: `sweep`, `quick`.
     pub kind: String,
-    /// As [`SeriesResult::keys`], of these cells.
+    /// Like [`SeriesResult::keys`], of these cells.
     pub keys: Vec<SeriesKey>,
     /// The number of its first cell.
     pub first: u32,
-    /// How many cells it has.
+    /// Number of its cells.
     pub cells: u32,
 }
 
@@ -94,7 +95,7 @@ pub struct SeriesStep {
 pub struct LeftOut {
     /// Its name.
     pub name: String,
-    /// Why: a clause.
+    /// Reason: a clause.
     pub why: String,
 }
 
@@ -108,8 +109,8 @@ pub struct SeriesKey {
 }
 
 impl SeriesResult {
-    /// Puts a cell in its place, where one of the same number may be already, and
-    /// computes anew what follows from the cells.
+    /// Puts a cell in its place, where one of the same number may be already, and updates all
+    /// results that follow from the cells.
     pub fn put(&mut self, cell: CellResult) {
         self.cells.retain(|other| other.index != cell.index);
         let place = self.cells.partition_point(|other| other.index < cell.index);

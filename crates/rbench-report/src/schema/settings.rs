@@ -14,12 +14,12 @@ pub struct SettingResult {
     /// A number in `unit`, true or false, or the text again.
     #[schemars(extend("type" = ["number", "boolean", "string"]))]
     pub value: Value,
-    /// `bytes`, `ns`, `1/s` (operations a second), `percent`, `count`; `None` where the
-    /// value is no number.
+    /// `bytes`, `ns`, `1/s` (operations a second), `percent`, `count`; `None` where the value is
+    /// not a number.
     pub unit: Option<String>,
 }
 
-/// What one iteration of a phase gave.
+/// Result of one iteration of a phase.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct IterationResult {
     /// The iteration, from 0.
@@ -41,7 +41,7 @@ pub struct IterationResult {
 }
 
 impl IterationResult {
-    /// That of a phase, with its rate or bandwidth.
+    /// The result of a phase, with its rate or bandwidth.
     pub(crate) fn of(phase: &PhaseResult, value: f64) -> IterationResult {
         let service = &phase.latency.service;
         IterationResult {

@@ -1,17 +1,17 @@
-//! Whether a rate became steady, as the result file has it.
+//! The steadiness of a rate, in the result file.
 
 use rbench_core::Nanos;
 use rbench_core::steady::{Rates, Steadiness, mean};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Of a phase that ends when the rate of all workers together is steady (`--steadystate`):
-/// whether it became that. Reads and writes of a mix count together, and their rows have
-/// the same; what only follows others, such as syncs, does not count.
+/// Steadiness of a phase that ends when the rate of all workers together is steady
+/// (`--steadystate`). Reads and writes of a mix count together, and their rows have the same;
+/// operations that only follow others, such as syncs, do not count.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SteadyResult {
-    /// What was judged: `iops` or `bw` (the largest deviation from the mean), `iops_slope`
-    /// or `bw_slope` (the slope of the line through the values, least squares).
+    /// The criterion: `iops` or `bw` (the largest deviation from the mean), `iops_slope` or
+    /// `bw_slope` (the slope of the line through the values, least squares).
     pub criterion: String,
     /// The limit: per cent of the mean if `percent`, else operations or bytes per second; of
     /// a slope, from one value to the next.
@@ -22,9 +22,9 @@ pub struct SteadyResult {
     pub window_s: f64,
     /// Time between two values, s (`--ss-interval`).
     pub interval_s: f64,
-    /// What lies before it is in no window, s after the start of recording (`--ss-ramp`).
+    /// Time before the first window, s after the start of recording (`--ss-ramp`).
     pub ramp_s: f64,
-    /// Whether the limit was kept over a window.
+    /// True if the limit was kept over a window.
     pub attained: bool,
     /// The end of that window, s after the common start: the phase ended a moment later.
     /// `None` if it was not attained.
@@ -32,7 +32,7 @@ pub struct SteadyResult {
     /// The begin of the window that the rest is about, s after the common start: the one
     /// that kept the limit, or the last one. `None`: no window became full.
     pub window_from_s: Option<f64>,
-    /// What is compared with the limit, over that window; a slope may be negative. `None`
+    /// The value that is compared with the limit, over that window; a slope may be negative. `None`
     /// without a window, and where it would be relative to a mean of 0.
     pub value: Option<f64>,
     /// Mean of `iops`; `None` without a window.

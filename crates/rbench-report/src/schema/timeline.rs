@@ -1,4 +1,4 @@
-//! What happened when, slice by slice.
+//! The course of a phase, slice by slice.
 
 use rbench_core::coarse::CoarseLatency;
 use rbench_core::timeline::{Gap, Latencies, Timeline};
@@ -6,7 +6,7 @@ use rbench_core::{Nanos, Rank};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What ended in one slice of time.
+/// Operations that ended in one slice of time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TimelineRow {
     /// Start of the slice, s after the common start.
@@ -60,7 +60,7 @@ impl SliceTimes {
 /// The longest time without a finished operation, failed ones included.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct GapResult {
-    /// How long, s.
+    /// Length, s.
     pub length_s: f64,
     /// Since when, s after the common start.
     pub from_s: f64,

@@ -124,10 +124,9 @@ pub(super) const fn as_root(
 }
 
 impl Promise {
-    /// Tests the promise in its own directory below `directory`, which exists and belongs to
-    /// this process. The files that it creates stay for [`clear`](super::clear). Random choices
-    /// derive from `seed`. Tests of any duration take most of `longest`; every test ends between
-    /// two calls when `stop` returns true.
+    /// Tests the promise in its own directory below `directory`, which exists and belongs to this
+    /// process. Its files stay for [`clear`](super::clear). Random choices derive from `seed`.
+    /// Tests of any duration take most of `longest`; all end between calls if `stop` is true.
     ///
     /// It takes over the working directory of the calling thread, if the system permits a thread
     /// its own: the thread must end afterwards.
@@ -340,8 +339,7 @@ pub(super) const GROUP: u32 = 54_322;
 /// An empty directory for one promise. Names are relative to it.
 pub(super) struct Ground<'a> {
     directory: PathBuf,
-    /// Prefix of names: empty if the thread is in the directory, so that permissions above it do
-    /// not matter.
+    /// Prefix of names: empty if the thread is in the directory, beyond permissions above it.
     before: PathBuf,
     pub(super) seed: u64,
     /// Time limit of promises that take any amount of time.
@@ -362,8 +360,7 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    /// Creates the workspace of one worker, in a thread that the promise's thread has started;
-    /// it has its own random stream.
+    /// Creates the workspace of a worker in a thread of the promise's, with its own random stream.
     pub(super) fn ground(self, worker: usize, stop: &dyn Fn() -> bool) -> Ground<'_> {
         let Shared {
             directory,

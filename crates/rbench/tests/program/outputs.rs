@@ -638,7 +638,12 @@ fn a_directory_alone_gets_sentences_tables_and_a_page_and_keeps_nothing() {
     let left = fs::read_dir(place.path("target")).expect("it stays");
     assert_eq!(left.count(), 0);
     let page = place.text("page.html");
-    for part in ["<title>What /", "Sequential write", "threads: File stat", "<svg"] {
+    for part in [
+        "<title>What /",
+        "Sequential write",
+        "threads: File stat",
+        "<svg",
+    ] {
         assert!(page.contains(part), "no {part} in a page of {}", page.len());
     }
     // An existing file is not replaced, and is detected before anything runs.

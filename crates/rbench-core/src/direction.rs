@@ -1,5 +1,7 @@
 //! Direction of an operation on blocks of a file.
 
+use serde::{Deserialize, Serialize};
+
 /// Direction of an operation on a range of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Direction {
@@ -27,7 +29,8 @@ impl Direction {
 }
 
 /// `unified_rw_reporting`: rows for each direction, or one for all, called `mixed`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Unified {
     /// A row for each direction.
     #[default]

@@ -1,17 +1,22 @@
 //! What one worker of a job did (`rbench fio`): more than a lane holds, since
 //! fio's report asks for more.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::amounts::{amount, amounts};
 use crate::direction::Direction;
+use crate::hist::{ExactHist, unless_empty};
 use crate::latency::Latency;
 use crate::moved::Moved;
 use crate::units::Nanos;
 
-/// Count, extremes, mean and deviation of values taken at intervals.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+/// Count, extremes and sums of values taken at intervals.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "SamplesResult")]
 pub struct Series {
     /// Number of values.
+    #[serde(deserialize_with = "amount")]
     pub samples: u64,
     /// The smallest.
     pub min: f64,
@@ -91,24 +96,33 @@ impl Series {
     }
 }
 
-/// One direction of a worker of a job.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+/// One direction of an entry.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "FioDirectionResult")]
 pub struct DirectionOutcome {
     /// Operations that ended without error.
+    #[serde(deserialize_with = "amount")]
     pub ios: u64,
     /// Bytes that these moved.
+    #[serde(deserialize_with = "amount")]
     pub bytes: u64,
     /// Operations that moved fewer bytes than asked for.
+    #[serde(deserialize_with = "amount")]
     pub short: u64,
-    /// fio's run time: all the time of the job's own work (ramp excluded), if
-    /// there was anything in this direction; of reads that of reading back
-    /// besides; of the longest when merged.
+    /// fio's run time, ns.
+    // All the time of the job's own work (ramp excluded), if there was anything in this direction; of
+    // reads that of reading back besides; of the longest when merged.
+    #[serde(rename = "runtime_ns", deserialize_with = "amount")]
     pub runtime: Nanos,
     /// Prepare to submit; `None` with synchronous engines.
     pub slat: Option<Latency>,
-    /// Submit to completion.
+    /// Submit to completion; `None` without any.
+    #[serde(with = "unless_empty")]
+    #[schemars(with = "Option<ExactHist>")]
     pub clat: Latency,
-    /// Both together.
+    /// Both together; `None` without any.
+    #[serde(with = "unless_empty")]
+    #[schemars(with = "Option<ExactHist>")]
     pub lat: Latency,
     /// From the intended start, where a rate is given.
     pub response: Option<Latency>,
@@ -163,16 +177,19 @@ fn merge_some(mine: &mut Option<Latency>, theirs: Option<&Latency>) {
     }
 }
 
-/// One worker of a job, or several merged.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+/// What the workers of an entry did.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "FioOutcomeResult")]
 pub struct JobOutcome {
-    /// Position of the job among all jobs of the plan.
+    /// Position of the job among all jobs of the run.
     pub job: u32,
-    /// jobnum of the worker (the lowest when merged).
+    /// jobnum of the worker (the lowest of several).
+    #[serde(deserialize_with = "amount")]
     pub worker: u64,
-    /// Its process (of the lowest when merged).
+    /// Its process (of the lowest).
     pub pid: u32,
     /// Workers that this stands for.
+    #[serde(deserialize_with = "amount")]
     pub workers: u64,
     /// Reads.
     pub read: DirectionOutcome,
@@ -180,48 +197,64 @@ pub struct JobOutcome {
     pub write: DirectionOutcome,
     /// Trims.
     pub trim: DirectionOutcome,
-    /// fsync and fdatasync.
+    /// fsync and fdatasync; `None` without any.
+    #[serde(with = "unless_empty")]
+    #[schemars(with = "Option<ExactHist>")]
     pub sync: Latency,
     /// errno of the first error that ended the job, 0: none.
     pub error: i32,
     /// Errors that did not end it.
+    #[serde(deserialize_with = "amount")]
     pub errors: u64,
     /// errno of the first of these, 0: none.
     pub first_error: i32,
-    /// Start in ms since the epoch.
+    /// Start in ms since the epoch, on the clock of `job_start_clock_id`.
+    #[serde(deserialize_with = "amount")]
     pub start_ms: u64,
-    /// From the begin of measuring, behind the ramp, to the end; of the longest
-    /// when merged.
+    /// The longest worker's time, behind the ramp, ns.
+    #[serde(rename = "elapsed_ns", deserialize_with = "amount")]
     pub elapsed: Nanos,
-    /// `elapsed` of all workers together: what CPU times are parts of.
+    /// That of all workers together, ns.
+    // What CPU times are parts of.
+    #[serde(rename = "elapsed_sum_ns", deserialize_with = "amount")]
     pub elapsed_sum: Nanos,
-    /// CPU time of the worker's thread in user mode, behind the ramp as what
-    /// follows.
+    /// CPU time of the workers in user mode, ns.
+    // Of their threads, behind the ramp as what follows.
+    #[serde(rename = "cpu_user_ns", deserialize_with = "amount")]
     pub cpu_user: Nanos,
-    /// In the kernel.
+    /// In the kernel, ns.
+    #[serde(rename = "cpu_system_ns", deserialize_with = "amount")]
     pub cpu_system: Nanos,
     /// Context switches.
+    #[serde(deserialize_with = "amount")]
     pub switches: u64,
     /// Page faults with I/O.
+    #[serde(deserialize_with = "amount")]
     pub faults_major: u64,
     /// Without.
+    #[serde(deserialize_with = "amount")]
     pub faults_minor: u64,
-    /// Operations by requests under way when they were issued: 1, 2, 4, 8,
-    /// 16, 32, 64 and more (the largest power of two not above the number).
+    /// Operations by requests under way when they were issued: 1, 2, 4, 8, 16,
+    /// 32, 64 and more.
+    // The largest power of two not above the number.
+    #[serde(deserialize_with = "amounts")]
     pub depths: [u64; 7],
-    /// System calls by number of requests submitted with them: 0, up to 4, 8,
-    /// 16, 32, 64, more.
+    /// System calls by number of requests submitted: 0, up to 4, 8, 16, 32, 64,
+    /// more.
+    #[serde(deserialize_with = "amounts")]
     pub submits: [u64; 7],
     /// The same for completions.
+    #[serde(deserialize_with = "amounts")]
     pub completes: [u64; 7],
     /// The largest depth that kept the latency target; 0: none was searched.
     pub latency_depth: u32,
     /// Whether the rate became steady; `None`: nobody asked.
     pub steady: Option<bool>,
-    /// Where that was asked: operations and bytes per second in each second of
-    /// the last window.
+    /// Operations and bytes per second in each second of the last window.
     pub steady_window: Vec<(u64, u64)>,
-    /// Where that was asked: what was moved since `start_ms`.
+    /// What was moved since `start_ms`, where that is logged (`--bandwidth-log`): a log of its own,
+    /// no part of the result file.
+    #[serde(skip)]
     pub moved: Moved,
 }
 

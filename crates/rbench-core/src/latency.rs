@@ -3,13 +3,10 @@
 //!
 //! The bucket layout is HdrHistogram's for lowest value 1, highest value one hour and
 //! 3 significant digits. So the counts carry over one to one into the standard
-//! encoding (written by rbench-report). Sum and sum of squares are integers: mean and
+//! encoding (written by `hist`). Sum and sum of squares are integers: mean and
 //! standard deviation do not depend on the order of recording or merging.
 
 use std::ops::Range;
-
-use serde::de::Error as _;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::units::Nanos;
 
@@ -416,19 +413,6 @@ impl Latency {
             all.counts[index - all.first] = *n;
         }
         Some(all)
-    }
-}
-
-impl Serialize for Latency {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.to_words().serialize(serializer)
-    }
-}
-
-impl<'de> Deserialize<'de> for Latency {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Latency, D::Error> {
-        let words = Vec::deserialize(deserializer)?;
-        Latency::from_words(&words).ok_or_else(|| D::Error::custom("not a distribution"))
     }
 }
 

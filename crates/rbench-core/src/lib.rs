@@ -4,6 +4,7 @@
 //!
 //! Nothing here touches a file system, MPI, the terminal or the environment.
 
+pub mod amounts;
 pub mod client;
 pub mod clock;
 pub mod coarse;
@@ -12,6 +13,7 @@ pub mod effort;
 pub mod engine;
 pub mod event;
 pub mod failure;
+pub mod hist;
 pub mod job;
 pub mod latency;
 pub mod linux;

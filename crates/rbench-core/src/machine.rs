@@ -1,27 +1,38 @@
 //! What block devices and processors of a host did while jobs ran, whoever used them.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What a block device did over some time, as the kernel counts it.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+use crate::amounts::{amount, amounts};
+
+/// What a block device did, whoever used it; pairs are reads and writes.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "DiskUseResult")]
 pub struct DiskUse {
     /// Its name: `sda`, `dm-0`.
     pub name: String,
-    /// Requests that were completed: reads, writes.
+    /// Requests that were completed.
+    #[serde(deserialize_with = "amounts")]
     pub ios: [u64; 2],
     /// What they moved, sectors of 512 bytes.
+    #[serde(deserialize_with = "amounts")]
     pub sectors: [u64; 2],
     /// Requests that became part of others.
+    #[serde(deserialize_with = "amounts")]
     pub merges: [u64; 2],
     /// Time that all requests together took, ms.
+    #[serde(deserialize_with = "amounts")]
     pub ticks_ms: [u64; 2],
     /// The same of both, also of requests that are not complete, ms.
+    #[serde(deserialize_with = "amount")]
     pub in_queue_ms: u64,
     /// Time in which there was any request, ms.
+    #[serde(deserialize_with = "amount")]
     pub busy_ms: u64,
     /// The time that all of this is of, ms.
+    #[serde(deserialize_with = "amount")]
     pub span_ms: u64,
-    /// Names of the devices that it is made of, such as by device mapper.
+    /// Names of the devices that it is made of.
     pub parts: Vec<String>,
 }
 
@@ -63,13 +74,16 @@ impl DiskUse {
 }
 
 /// How long one processor had nothing to do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "CpuIdleResult")]
 pub struct CpuIdle {
     /// Its number.
     pub cpu: u32,
     /// Time without work, in units that the kernel counts in.
+    #[serde(deserialize_with = "amount")]
     pub idle: u64,
     /// All of the time, in the same.
+    #[serde(deserialize_with = "amount")]
     pub all: u64,
 }
 
@@ -84,7 +98,8 @@ impl CpuIdle {
 }
 
 /// What the devices and processors of one host did.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "HostUseResult")]
 pub struct HostUse {
     /// Its position among the hosts of the run.
     pub host: u32,
@@ -92,7 +107,7 @@ pub struct HostUse {
     pub disks: Vec<DiskUse>,
     /// Its processors, ascending; empty: nobody asked.
     pub cpus: Vec<CpuIdle>,
-    /// How long a piece of work takes on each of its processors, us, ascending by processor.
+    /// How long a piece of work takes on each of its processors, us.
     pub unit_us: Vec<f64>,
 }
 

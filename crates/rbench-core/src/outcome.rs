@@ -9,6 +9,9 @@ pub use crate::parts::{
     ReplayTotals, Replayed, per_second,
 };
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 use crate::client::ClientCost;
 use crate::effort::Effort;
 use crate::failure::{Failure, Failures};
@@ -18,7 +21,7 @@ use crate::residency::{Residency, Round};
 use crate::spread::{HostSpread, RankSpread};
 use crate::steady::Steadiness;
 use crate::timeline::Timeline;
-use crate::units::Nanos;
+use crate::units::{Nanos, seconds};
 
 /// System calls that transfers took beyond those that a target without trouble
 /// needs: no operation failed for them.
@@ -304,18 +307,24 @@ pub struct WorkerOutcome {
     pub first_lane: usize,
 }
 
-/// The reached counts when the stonewall came down.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// What was done by the stonewall's deadline.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "StonewallResult")]
 pub struct Stonewall {
-    /// The deadline after the common start.
+    /// The deadline, s after the common start.
+    #[serde(rename = "deadline_s", with = "seconds")]
+    #[schemars(with = "f64")]
     pub deadline: Nanos,
-    /// When the last worker had ended what it was doing then, after the common start.
+    /// When the last worker had ended what it was doing then, s after the common start.
+    #[serde(rename = "stopped_s", default, with = "seconds")]
+    #[schemars(with = "f64")]
     pub stopped: Nanos,
     /// Items of all workers done by then.
     pub items: u64,
     /// Items of the worker with the fewest.
     pub least: u64,
-    /// Items of the worker with the most: what the others topped up to.
+    /// Items of the worker with the most.
+    // What the others topped up to.
     pub most: u64,
 }
 

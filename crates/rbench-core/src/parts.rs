@@ -1,11 +1,12 @@
 //! Parts of the outcome of a phase: those of hosts and ranks, the state of caches, lateness, and
 //! totals of replays.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::latency::Latency;
 use crate::timeline::Gap;
-use crate::units::{Nanos, Rank};
+use crate::units::{Nanos, Rank, seconds};
 
 /// State of the client's caches towards the operations of a phase, by the measurements around it
 /// ([`crate::residency::Residency::verdict`]).
@@ -90,26 +91,34 @@ pub struct RankGap {
 }
 
 /// One rank's part in a phase.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "RankResult")]
 pub struct RankOutcome {
     /// Its number.
     pub rank: Rank,
     /// Its host.
     pub host: String,
-    /// Items done without error.
+    /// Operations done without error.
     pub items: u64,
     /// Failed operations.
     pub errors: u64,
-    /// Time during which its own operations were measured.
+    /// The time in which its own operations were measured, s.
+    #[serde(rename = "elapsed_s", with = "seconds")]
+    #[schemars(with = "f64")]
     pub elapsed: Nanos,
-    /// Median service time.
+    /// Median service time, ns.
+    #[serde(rename = "p50_ns")]
     pub p50: Nanos,
-    /// 99th percentile of the service time.
+    /// 99th percentile of the service time, ns.
+    #[serde(rename = "p99_ns")]
     pub p99: Nanos,
-    /// Longest service time.
+    /// Longest service time, ns.
+    #[serde(rename = "max_ns")]
     pub max: Nanos,
-    /// CPU time (user and system) of its process, from the start of the phase's set-up to the end
-    /// of the phase.
+    /// CPU time, user and system, that its process used, s.
+    // From the start of the phase's set-up to the end of the phase.
+    #[serde(rename = "cpu_s", default, with = "seconds")]
+    #[schemars(with = "f64")]
     pub cpu: Nanos,
 }
 
@@ -166,16 +175,17 @@ pub struct Replayed {
     pub unopened: u64,
 }
 
-/// Operations of a replay whose results differ from the trace.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+/// Results of a replay that are not those of the trace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "DifferResult")]
 pub struct Differ {
-    /// Failed in the replay, but not in the trace.
+    /// Failed, and had worked; also among the row's errors.
     pub failed: u64,
     /// Succeeded in the replay, but not in the trace.
     pub worked: u64,
-    /// Failed with a different errno.
+    /// Failed with another error; also among the row's errors.
     pub error: u64,
-    /// Moved a different number of bytes.
+    /// Reads and writes that moved another number of bytes.
     pub length: u64,
 }
 

@@ -7,10 +7,11 @@
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::parts::{RankOutcome, per_second};
-use crate::units::Nanos;
+use crate::units::{InSeconds, Nanos, seconds};
 
 /// Most ranks and hosts with a row of their own in an outcome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,8 +37,10 @@ pub const NAMED_MAX: usize = 64;
 /// Number of rows listed by name at either end of each quantity.
 const ENDS: usize = 4;
 
-/// Quantiles of values: the quantile q is the ⌈q·n⌉-th smallest value.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+/// How a column is spread over ranks or hosts: the quantile q is the ⌈q·n⌉-th
+/// smallest value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "QuantilesResult")]
 pub struct Quantiles<T> {
     /// The smallest.
     pub min: T,
@@ -57,6 +60,45 @@ pub struct Quantiles<T> {
     pub p99: T,
     /// The largest.
     pub max: T,
+}
+
+impl<T> Quantiles<T> {
+    fn map<U>(self, of: impl Fn(T) -> U) -> Quantiles<U> {
+        let Quantiles {
+            min,
+            p1,
+            p5,
+            p25,
+            p50,
+            p75,
+            p95,
+            p99,
+            max,
+        } = self;
+        Quantiles {
+            min: of(min),
+            p1: of(p1),
+            p5: of(p5),
+            p25: of(p25),
+            p50: of(p50),
+            p75: of(p75),
+            p95: of(p95),
+            p99: of(p99),
+            max: of(max),
+        }
+    }
+}
+
+impl InSeconds for Quantiles<Nanos> {
+    type Seconds = Quantiles<f64>;
+
+    fn in_seconds(&self) -> Quantiles<f64> {
+        self.map(|time| time.in_seconds())
+    }
+
+    fn of_seconds(seconds: Quantiles<f64>) -> Quantiles<Nanos> {
+        seconds.map(Nanos::of_seconds)
+    }
 }
 
 impl<T: Copy + Default> Quantiles<T> {
@@ -80,52 +122,73 @@ impl<T: Copy + Default> Quantiles<T> {
     }
 }
 
-/// Spread of a phase over all of its ranks.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// All ranks of a phase, when there are too many for a row each.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(
+    rename = "CrowdResult",
+    description = "All ranks of a phase, when there are too many for a row each; columns as in\n[`super::RankResult`]."
+)]
 pub struct RankSpread {
     /// Number of ranks.
     pub ranks: u64,
-    /// Ranks with items or failed operations.
+    /// Those that had something to do.
     pub busy: u64,
-    /// Median of the elapsed times of the busy ranks (with an even number, the mean
-    /// of the middle two); zero without any.
+    /// Median of the elapsed times of the busy ones, s; 0 if there is none.
+    #[serde(rename = "busy_elapsed_p50_s", with = "seconds")]
+    #[schemars(with = "f64")]
     pub busy_median: Nanos,
-    /// Items done without error.
+    /// Operations done without error.
     pub items: Quantiles<u64>,
     /// Failed operations.
     pub errors: Quantiles<u64>,
-    /// Time during which its own operations were measured.
+    /// The end of the last worker after the common start, s.
+    #[serde(rename = "elapsed_s", with = "seconds")]
+    #[schemars(with = "Quantiles<f64>")]
     pub elapsed: Quantiles<Nanos>,
-    /// Median service time.
+    /// Median service time, ns.
+    #[serde(rename = "p50_ns")]
     pub p50: Quantiles<Nanos>,
-    /// 99th percentile.
+    /// 99th percentile of the service time, ns.
+    #[serde(rename = "p99_ns")]
     pub p99: Quantiles<Nanos>,
-    /// Longest service time.
+    /// Longest service time, ns.
+    #[serde(rename = "max_ns")]
     pub max: Quantiles<Nanos>,
-    /// CPU time of the process.
+    /// CPU time, user and system, that the process used, s.
+    #[serde(rename = "cpu_s", with = "seconds")]
+    #[schemars(with = "Quantiles<f64>")]
     pub cpu: Quantiles<Nanos>,
 }
 
-/// Spread of a phase over all of its hosts.
-#[derive(Debug, Clone, PartialEq)]
+/// All hosts of a phase, when there are too many for a row each.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(
+    rename = "HostCrowdResult",
+    description = "All hosts of a phase, when there are too many for a row each; columns as in\n[`super::HostResult`]."
+)]
 pub struct HostSpread {
     /// Number of hosts.
     pub hosts: u64,
-    /// Items done without error.
+    /// Operations done without error.
     pub items: Quantiles<u64>,
-    /// Bytes moved.
+    /// Bytes that these moved.
     pub bytes: Quantiles<u64>,
     /// Failed operations.
     pub errors: Quantiles<u64>,
-    /// Time during which its own operations were measured.
+    /// The end of the last worker after the common start, s.
+    #[serde(rename = "elapsed_s", with = "seconds")]
+    #[schemars(with = "Quantiles<f64>")]
     pub elapsed: Quantiles<Nanos>,
-    /// Items per second up to the end of the host's own last worker.
+    /// items / elapsed_s of the host.
     pub rate: Quantiles<f64>,
-    /// Median service time.
+    /// Median service time, ns.
+    #[serde(rename = "p50_ns")]
     pub p50: Quantiles<Nanos>,
-    /// 99th percentile.
+    /// 99th percentile of the service time, ns.
+    #[serde(rename = "p99_ns")]
     pub p99: Quantiles<Nanos>,
-    /// Longest service time.
+    /// Longest service time, ns.
+    #[serde(rename = "max_ns")]
     pub max: Quantiles<Nanos>,
 }
 

@@ -2,20 +2,23 @@
 
 use std::collections::VecDeque;
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 use crate::units::Nanos;
 
-/// Criterion by which a rate counts as steady.
-#[derive(Debug, Clone, Copy, PartialEq)]
+/// By what a rate is judged, and what it has to keep.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Criterion {
-    /// True if it judges bandwidth, false for IOPS.
+    /// Judged by bandwidth (else by IOPS).
     pub bandwidth: bool,
-    /// True if it judges the slope of a regression line, false for the largest deviation
-    /// from the mean.
+    /// Judged by the slope (else by the largest deviation from the mean).
+    // Of a regression line.
     pub slope: bool,
-    /// The limit, at least 0: per cent of the mean if `percent`, else operations or bytes
-    /// per second.
+    /// The limit.
+    // At least 0; without `percent` operations or bytes per second.
     pub limit: f64,
-    /// True if `limit` is per cent of the mean.
+    /// Whether it is percent of the mean.
     pub percent: bool,
 }
 

@@ -3,10 +3,13 @@
 //! Sizes are binary (`4k` = 4096 bytes) like in mdtest, fio and elbencho. Times take
 //! a unit (`500us`, `2ms`, `10s`, `5m`, `1h`); a bare number is seconds.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::plain;
@@ -51,6 +54,92 @@ impl Nanos {
         Nanos(self.0.saturating_sub(earlier.0))
     }
 }
+
+/// Times that are seconds in files, and exact in messages.
+pub trait InSeconds {
+    /// The same in seconds.
+    type Seconds: Serialize + DeserializeOwned;
+
+    /// In seconds.
+    fn in_seconds(&self) -> Self::Seconds;
+
+    /// From seconds.
+    fn of_seconds(seconds: Self::Seconds) -> Self;
+}
+
+impl InSeconds for Nanos {
+    type Seconds = f64;
+
+    fn in_seconds(&self) -> f64 {
+        self.as_secs_f64()
+    }
+
+    fn of_seconds(seconds: f64) -> Nanos {
+        Nanos((seconds * 1e9).round() as u64)
+    }
+}
+
+/// For `#[serde(with)]`: times, as [`InSeconds`] has them.
+pub mod seconds {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    use super::InSeconds;
+
+    /// Writes them.
+    ///
+    /// # Errors
+    /// Those of the serializer.
+    pub fn serialize<T: InSeconds + Serialize, S: Serializer>(
+        times: &T,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        match serializer.is_human_readable() {
+            true => times.in_seconds().serialize(serializer),
+            false => times.serialize(serializer),
+        }
+    }
+
+    /// Reads them.
+    ///
+    /// # Errors
+    /// Those of the deserializer.
+    pub fn deserialize<'de, T: InSeconds + Deserialize<'de>, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<T, D::Error> {
+        match deserializer.is_human_readable() {
+            true => T::Seconds::deserialize(deserializer).map(T::of_seconds),
+            false => T::deserialize(deserializer),
+        }
+    }
+}
+
+impl From<u64> for Nanos {
+    fn from(ns: u64) -> Nanos {
+        Nanos(ns)
+    }
+}
+
+/// In a file it is a number.
+macro_rules! schema_of_number {
+    ($type:ty, $number:ty) => {
+        impl JsonSchema for $type {
+            fn inline_schema() -> bool {
+                true
+            }
+
+            fn schema_name() -> Cow<'static, str> {
+                <$number>::schema_name()
+            }
+
+            fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+                <$number>::json_schema(generator)
+            }
+        }
+    };
+}
+
+schema_of_number!(Nanos, u64);
+schema_of_number!(Rank, u32);
 
 impl From<Nanos> for Duration {
     fn from(ns: Nanos) -> Duration {

@@ -16,6 +16,7 @@ mod samples;
 mod series;
 mod whole;
 
+use rbench_core::hist::HistError;
 use rbench_core::plain::plain;
 
 pub use condition::{Condition, ConditionError, Judged, Met};
@@ -27,7 +28,6 @@ pub use samples::{Basis, Run, SeriesRun};
 pub use series::{Cell, SeriesPart, compare_series};
 pub use whole::{Bracket, Whole, WholeFigure};
 
-use crate::hist::HistError;
 use crate::permutation::{self, Sides};
 use crate::stats::{self, Estimate, holm};
 use figure::{Sampled, find};

@@ -1,13 +1,14 @@
 //! Tidy tables: one row for each operation, host, rank, interval or mark. Columns are named like
 //! the fields of the result file, so that tables need no explanation. Unknown values are empty.
 
+use rbench_core::hist::Hist;
+use rbench_core::outcome::RankOutcome;
 use rbench_core::plain::cell;
 
 use crate::figures::{self, Output, QUANTITIES, Read, Value};
-use crate::hist::Hist;
 use crate::schema::{
     GapResult, HostClientResult, HostResult, MarkCommand, MarkCost, MarkResult, PhaseResult,
-    RankResult, RunResult, TimelineRow,
+    RunResult, TimelineRow,
 };
 
 /// Adds columns to those of such rows: name and cell.
@@ -87,18 +88,18 @@ pub fn hosts(results: &[RunResult]) -> String {
 
 /// One row for each rank of each operation; of very many ranks only those in the result file.
 pub fn ranks(results: &[RunResult]) -> String {
-    type Rank<'r> = (Phase<'r>, &'r RankResult);
+    type Rank<'r> = (Phase<'r>, &'r RankOutcome);
     let mut columns = keys(|row: &Rank<'_>| row.0);
     columns! { columns: Rank<'_>;
         "rank" => |row| row.1.rank,
         "host" => |row| row.1.host.clone(),
         "items" => |row| row.1.items,
         "errors" => |row| row.1.errors,
-        "elapsed_s" => |row| row.1.elapsed_s,
-        "p50_ns" => |row| row.1.p50_ns,
-        "p99_ns" => |row| row.1.p99_ns,
-        "max_ns" => |row| row.1.max_ns,
-        "cpu_s" => |row| row.1.cpu_s,
+        "elapsed_s" => |row| row.1.elapsed.as_secs_f64(),
+        "p50_ns" => |row| row.1.p50.0,
+        "p99_ns" => |row| row.1.p99.0,
+        "max_ns" => |row| row.1.max.0,
+        "cpu_s" => |row| row.1.cpu.as_secs_f64(),
     }
     let rows = phases(results).flat_map(|row| row.phase.ranks.iter().map(move |rank| (row, rank)));
     table(&columns, rows)

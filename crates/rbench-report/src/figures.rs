@@ -9,9 +9,9 @@ mod rows;
 use std::collections::BTreeSet;
 
 use hdrhistogram::Histogram;
+use rbench_core::hist::Hist;
 use rbench_core::units::{human_bandwidth, human_bytes, human_count, human_nanos, human_rate};
 
-use crate::hist::Hist;
 use crate::schema::PhaseResult;
 
 pub use declared::{FIGURES, NOT_FIGURES, QUANTITIES};

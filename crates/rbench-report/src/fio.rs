@@ -19,16 +19,15 @@ mod tree;
 
 use jiff::Timestamp;
 use jiff::tz::Offset;
-use rbench_core::Nanos;
-pub use rbench_core::Unified;
-use rbench_core::job::JobOutcome;
-use rbench_core::steady::{self, Criterion};
+use rbench_core::steady;
+
+use crate::schema::{FioEntry, FioSteady};
+use numbers::Form;
 
 pub use form::render;
 pub use json::json;
 pub use machine::{Machine, calibration};
 pub use normal::normal;
-pub use numbers::Form;
 pub use terse::terse;
 
 /// The default version of the terse output.
@@ -55,71 +54,7 @@ pub struct FioRun {
     pub machine: Machine,
 }
 
-/// One entry of the report: a worker, or the workers of a group of jobs.
-#[derive(Debug, Clone, PartialEq)]
-pub struct FioEntry {
-    /// Name of the job; of the first one in a group.
-    pub name: String,
-    /// Its group (`groupid`), from 0.
-    pub group: u32,
-    /// True if it covers all workers of its group (`group_reporting`).
-    pub group_reporting: bool,
-    /// Options of the job, as typed.
-    pub options: Vec<(String, String)>,
-    /// Measurements, already merged for several workers.
-    pub outcome: JobOutcome,
-    /// Percentiles to show, 0 to 100, ascending.
-    pub percentiles: Vec<f64>,
-    /// Show them for clat.
-    pub clat_percentiles: bool,
-    /// Show them for lat.
-    pub lat_percentiles: bool,
-    /// Show them for slat.
-    pub slat_percentiles: bool,
-    /// The format of numbers in the normal output.
-    pub form: Form,
-    /// The display of reads and writes as one direction, `mixed`.
-    pub unified: Unified,
-    /// `iodepth`
-    pub depth: u32,
-    /// True with `continue_on_error`: errors that did not end the job have a line.
-    pub continue_on_error: bool,
-    /// The goal of `latency_target`.
-    pub target: Option<Target>,
-    /// The result of `steadystate`.
-    pub steady: Option<Steadiness>,
-    /// Host of the worker, if a run has several hosts and each worker an entry. JSON names it, like
-    /// fio's own client.
-    pub host: Option<String>,
-}
-
-/// `latency_target`, `latency_window`, `latency_percentile`
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Target {
-    /// The latency limit.
-    pub latency: Nanos,
-    /// Length of the windows over which it applies.
-    pub window: Nanos,
-    /// Percentage of operations that must stay within it.
-    pub percentile: f64,
-}
-
-/// The result of `steadystate`.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Steadiness {
-    /// The criterion.
-    pub criterion: Criterion,
-    /// Length of the window.
-    pub duration: Nanos,
-    /// True if the limit was kept.
-    pub attained: bool,
-    /// IOPS of each second of the last window.
-    pub iops: Vec<u64>,
-    /// Bytes per second in each of these.
-    pub bytes_per_s: Vec<u64>,
-}
-
-impl Steadiness {
+impl FioSteady {
     /// The values that the criterion judges, one for each second.
     fn values(&self) -> impl ExactSizeIterator<Item = f64> + Clone {
         let values = match self.criterion.bandwidth {
@@ -151,6 +86,14 @@ pub fn add(entries: &mut Vec<FioEntry>, entry: FioEntry) {
 }
 
 impl FioEntry {
+    /// The format of numbers in the normal output.
+    fn form(&self) -> Form {
+        Form {
+            figures: self.shown.significant_figures.clamp(1, 10) as usize,
+            bits: self.shown.bits,
+        }
+    }
+
     /// Latency limit (ns), window (us), percentile; fio's values without a target.
     fn target_fields(&self) -> (u64, u64, f64) {
         self.target.map_or((0, 0, 100.0), |target| {

@@ -3,7 +3,8 @@
 
 use std::fmt::Write as _;
 
-use crate::hist::{Hist, HistError};
+use rbench_core::hist::{Hist, HistError};
+
 use crate::schema::RunResult;
 use crate::table::printable;
 

@@ -11,8 +11,7 @@ use hdrhistogram::serialization::V2DeflateSerializer;
 use hdrhistogram::serialization::interval_log::{IntervalLogWriterBuilder, Tag};
 use rbench_core::Nanos;
 use rbench_core::coarse::CoarseLatency;
-
-use crate::hist::histogram;
+use rbench_core::hist::histogram;
 
 /// The first line; a second line identifies a log of rbench.
 const FORMAT: &str = "[Histogram log format version 1.3]";
@@ -75,12 +74,12 @@ pub fn line(name: &str, begin: Duration, length: Nanos, latency: &CoarseLatency)
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::hist::Histogram;
     use base64::Engine as _;
     use base64::engine::general_purpose::STANDARD;
     use hdrhistogram::serialization::Deserializer;
     use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
     use rbench_core::coarse::CoarseRecorder;
+    use rbench_core::hist::Histogram;
 
     #[test]
     fn the_librarys_reader_finds_what_was_written() {

@@ -337,7 +337,13 @@ fn summary(name: &str, lines: &[&Line<'_>], view: &View, result: &RunResult) -> 
             let _ = write!(out, "{:>10} {:>13} ", "NA", "NA");
         }
         false => {
-            let time = spread(&walls.iter().map(|w| w.stopped_s).collect::<Vec<_>>()).mean;
+            let time = spread(
+                &walls
+                    .iter()
+                    .map(|w| w.stopped.as_secs_f64())
+                    .collect::<Vec<_>>(),
+            )
+            .mean;
             let moved = |items: u64| items as f64 * view.transfer as f64 / MIB as f64;
             let data = spread(&walls.iter().map(|w| moved(w.items)).collect::<Vec<_>>()).mean;
             let _ = write!(out, "{time:>10.2} {data:>13.2} ");

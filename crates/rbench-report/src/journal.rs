@@ -7,6 +7,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+use rbench_core::machine::HostUse;
 use rbench_core::plain;
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
@@ -15,8 +16,8 @@ use serde_json::{Map, Value};
 use crate::finish::finish;
 use crate::intervals::{IntervalLine, Unfinished};
 use crate::schema::{
-    Calibration, FioEntryResult, Forms, HostUseResult, MarkResult, PhaseResult, RepetitionResult,
-    Run, RunResult, SCHEMA, SettingResult, Target, Warning, World, reads_schema, same_major,
+    Calibration, FioEntry, Forms, MarkResult, PhaseResult, RepetitionResult, Run, RunResult,
+    SCHEMA, SettingResult, Target, Warning, World, reads_schema, same_major,
 };
 
 /// The name of the journal's schema.
@@ -80,10 +81,10 @@ struct PhaseLine<'a> {
     phase: Option<Cow<'a, PhaseResult>>,
     /// The results of fio's jobs in the finished group.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    fio: Option<Cow<'a, [FioEntryResult]>>,
+    fio: Option<Cow<'a, [FioEntry]>>,
     /// The hosts' use of devices and processors since the start of the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    fio_hosts: Option<Cow<'a, [HostUseResult]>>,
+    fio_hosts: Option<Cow<'a, [HostUse]>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     interval: Option<Cow<'a, IntervalLine>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -121,7 +122,7 @@ pub fn phase_line(phase: &PhaseResult) -> String {
 
 /// The line of the results of fio's jobs in a finished group, and of the hosts' use of devices and
 /// processors since the start, with its newline.
-pub fn fio_line(entries: &[FioEntryResult], hosts: &[HostUseResult]) -> String {
+pub fn fio_line(entries: &[FioEntry], hosts: &[HostUse]) -> String {
     line(&PhaseLine {
         fio: Some(Cow::Borrowed(entries)),
         fio_hosts: Some(Cow::Borrowed(hosts)),

@@ -12,7 +12,6 @@ pub mod figures;
 mod finish;
 pub mod fio;
 pub mod hgrm;
-pub mod hist;
 pub mod hlog;
 pub mod intervals;
 pub mod ior;
@@ -43,7 +42,6 @@ use rbench_core::plain::plain_lines;
 pub use document::Document;
 pub use figures::caches::word as cache_word;
 pub use finish::finish;
-pub use hist::Hist;
 pub use listing::listing;
 use schema::SeriesResult;
 pub use schema::{PhaseResult, RunResult};
@@ -185,8 +183,7 @@ fn text(result: &RunResult, view: View) -> String {
 }
 
 fn of_fio(result: &RunResult, formats: &[&str]) -> Result<String, String> {
-    let run = fio::FioRun::of(result).map_err(|e| e.to_string())?;
-    let run = run.ok_or_else(|| made_without("fio"))?;
+    let run = fio::FioRun::of(result).ok_or_else(|| made_without("fio"))?;
     let parts = formats.iter().filter_map(|name| fio::render(&run, name));
     Ok(parts.collect())
 }

@@ -3,8 +3,9 @@
 
 use std::fmt::Write as _;
 
+use rbench_core::hist::Hist;
+
 use crate::figures::{self, Figure, Measure, Output, QUANTITIES, Read, Unit, Value};
-use crate::hist::Hist;
 use crate::schema::{LiveFigures, LiveProgress, LiveResult, LiveState, PhaseResult, RunResult};
 
 /// Kind, unit and meaning of a family.

@@ -4,17 +4,14 @@
 //! Fields may be added, never renamed. Reading ignores fields it does not
 //! know. What the fields mean is in docs/reference/result-file.md.
 
-mod amounts;
 mod cell;
 mod check;
 mod client;
 mod client_cost;
 mod comparison;
-mod crowd;
 mod dead_mounts;
 mod effort;
 mod fio;
-mod fio_machine;
 mod forms;
 mod io500;
 mod knee;
@@ -50,14 +47,9 @@ pub use comparison::{
     ComparedFigure, ComparedInterval, ComparedMet, ComparedRow, ComparedSeries, ComparedWhole,
     ComparisonResult, NotCompared, Samples,
 };
-pub use crowd::{CrowdResult, HostCrowdResult, QuantilesResult};
 pub use dead_mounts::{DeadMountResult, DeadMountRow};
 pub use effort::{GivenUpResult, WorkersResult};
-pub use fio::{
-    ExactHist, FioDirectionResult, FioEntryResult, FioForm, FioOutcomeResult, FioShownResult,
-    FioSteadyResult, FioTargetResult, SamplesResult,
-};
-pub use fio_machine::{CpuIdleResult, DiskUseResult, HostUseResult};
+pub use fio::{FioEntry, FioForm, FioShown, FioSteady, FioTarget};
 pub use forms::{Forms, Kinds, MdtestForm, Print};
 pub use io500::{Io500Phase, Io500Result};
 pub(crate) use knee::BEHIND;
@@ -70,15 +62,13 @@ pub(crate) use marks::IN_A_ROW;
 pub use marks::{MarkCommand, MarkCost, MarkResult, PhaseMark, StandstillResult};
 pub use phase::{
     AccessResult, ErrorExample, FirstDoneResult, FoundResult, HostResult, LatencyResult,
-    LatenessResult, PhaseResult, RankResult, StonewallResult,
+    LatenessResult, PhaseResult,
 };
 pub use probe::{
     AbilityResult, AbilityVerdict, HostProbeResult, PROBE_SCHEMA, ProbeResult, SightResult,
 };
 pub use repetition::{Enough, RepetitionResult};
-pub use replay::{
-    DifferResult, LateResult, LeftOutResult, ReplayResult, ReplayedResult, TraceResult,
-};
+pub use replay::{LateResult, LeftOutResult, ReplayResult, ReplayedResult, TraceResult};
 pub use residency::{
     CacheResult, CameRoundResult, EvidenceResult, FetchedResult, OwnResult, PagesResult,
     RequestsResult, ResidencyResult,

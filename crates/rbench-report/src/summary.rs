@@ -1,6 +1,8 @@
 //! Statistics over iterations, and over the ranks of one phase.
 
-use crate::schema::{HostResult, IterationResult, PhaseResult, RankResult, RunResult, SummaryRow};
+use rbench_core::outcome::RankOutcome;
+
+use crate::schema::{HostResult, IterationResult, PhaseResult, RunResult, SummaryRow};
 use crate::stats::Estimate;
 
 /// Shortest phase whose rate, ranks and hosts are worth comparing, s.
@@ -184,28 +186,25 @@ pub fn over_time(phase: &PhaseResult) -> Option<f64> {
 }
 
 /// The ranks that were busy in a phase, if they have rows.
-fn busy_ranks(phase: &PhaseResult) -> impl Iterator<Item = &RankResult> {
+fn busy_ranks(phase: &PhaseResult) -> impl Iterator<Item = &RankOutcome> {
     phase.ranks.iter().filter(|r| r.items > 0 || r.errors > 0)
 }
 
 /// The busy rank that finished last (the lowest number among equals) and the
 /// median of the busy ranks' elapsed times in s; `None` if none was busy.
-pub fn slowest_rank(phase: &PhaseResult) -> Option<(&RankResult, f64)> {
+pub fn slowest_rank(phase: &PhaseResult) -> Option<(&RankOutcome, f64)> {
     let median = match &phase.crowd {
         // The rank that finished last has a row; the median is that of all.
-        Some(crowd) => crowd.busy_elapsed_p50_s,
+        Some(crowd) => crowd.busy_median.as_secs_f64(),
         None => median_elapsed(phase)?,
     };
-    let slower = |a: &&RankResult, b: &&RankResult| {
-        a.elapsed_s
-            .total_cmp(&b.elapsed_s)
-            .then(b.rank.cmp(&a.rank))
-    };
+    let slower =
+        |a: &&RankOutcome, b: &&RankOutcome| a.elapsed.cmp(&b.elapsed).then(b.rank.cmp(&a.rank));
     busy_ranks(phase).max_by(slower).map(|rank| (rank, median))
 }
 
 fn median_elapsed(phase: &PhaseResult) -> Option<f64> {
-    let mut elapsed: Vec<f64> = busy_ranks(phase).map(|r| r.elapsed_s).collect();
+    let mut elapsed: Vec<f64> = busy_ranks(phase).map(|r| r.elapsed.as_secs_f64()).collect();
     elapsed.sort_by(f64::total_cmp);
     let middle = elapsed.len() / 2;
     match elapsed.len() {

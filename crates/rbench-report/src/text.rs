@@ -13,11 +13,11 @@ pub(crate) mod replay;
 pub(crate) mod steady;
 
 use rbench_core::FailureKind;
+use rbench_core::hist::Hist;
 use rbench_core::plain::plain_lines;
 use rbench_core::units::{human_bandwidth, human_count, human_nanos, human_rate};
 
 use crate::figures::quantity;
-use crate::hist::Hist;
 use crate::schema::{ErrorExample, PhaseResult, RunResult, SummaryRow};
 use crate::summary::BYTES_PER_S;
 use crate::table::{NONE, Table, left, right};

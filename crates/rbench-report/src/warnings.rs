@@ -501,7 +501,7 @@ fn short_phase(result: &RunResult, phase: &PhaseResult) -> Option<Finding> {
 /// Finds stragglers; short phases are excluded, since the scheduler decides there.
 fn straggler(result: &RunResult, phase: &PhaseResult) -> Option<Finding> {
     let (slowest, median) = slowest_rank(phase)?;
-    let factor = slowest.elapsed_s / median;
+    let factor = slowest.elapsed.as_secs_f64() / median;
     let compares = !is_short(phase) && !phase.one_each && !is_torn(result, phase);
     (compares && median > 0.0 && factor > STRAGGLER_FACTOR).then(|| Finding {
         weight: factor,

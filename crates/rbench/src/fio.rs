@@ -17,9 +17,9 @@ use rbench_plan::Plan;
 use rbench_plan::jobs::{ContinueOn, Errors, FioReport, JobPlan, JobsPlan, LeftOut};
 use rbench_plan::resolve::Work;
 use rbench_report::RunResult;
-use rbench_report::fio::{FioEntry, FioRun, Form, Machine, Steadiness, TERSE_VERSION, Target, add};
+use rbench_report::fio::{FioRun, Machine, TERSE_VERSION, add};
 use rbench_report::journal;
-use rbench_report::schema::Forms;
+use rbench_report::schema::{FioEntry, FioShown, FioSteady, FioTarget, Forms};
 
 use crate::console::{complain, print};
 use crate::exit::SUCCESS;
@@ -439,18 +439,18 @@ fn entry(
             start_ms: on_clock(outcome.start_ms, report.job_start_clock),
             ..outcome.clone()
         },
-        percentiles: report.percentiles.clone(),
-        clat_percentiles: report.clat_percentiles,
-        lat_percentiles: report.lat_percentiles,
-        slat_percentiles: report.slat_percentiles,
-        form: Form {
-            figures: report.significant_figures as usize,
+        shown: FioShown {
+            percentiles: report.percentiles.clone(),
+            clat_percentiles: report.clat_percentiles,
+            lat_percentiles: report.lat_percentiles,
+            slat_percentiles: report.slat_percentiles,
+            significant_figures: report.significant_figures,
             bits: report.bits,
+            unified: report.unified,
+            continue_on_error: job.errors != Errors::End(ContinueOn::default()),
         },
-        unified: report.unified,
         depth: job.depth,
-        continue_on_error: job.errors != Errors::End(ContinueOn::default()),
-        target: job.pace.latency_target.map(|target| Target {
+        target: job.pace.latency_target.map(|target| FioTarget {
             latency: target.target,
             window: target.window,
             percentile: target.percentile,
@@ -465,7 +465,7 @@ fn with_steadiness(entry: FioEntry, all: &[&JobPlan]) -> FioEntry {
     let rule = job.and_then(|job| job.pace.steady);
     let steady = rule.map(|rule| {
         let window = &entry.outcome.steady_window;
-        Steadiness {
+        FioSteady {
             criterion: rule.criterion,
             duration: rule.duration,
             attained: entry.outcome.steady == Some(true),

@@ -1,6 +1,7 @@
 //! What workers did comes to rank 0, as fio reports it.
 
 use rbench_core::job::{JobLog, JobOutcome};
+use rbench_core::moved::Moved;
 use rbench_core::outcome::PhaseOutcome;
 
 use super::{JobRound, Member};
@@ -51,10 +52,15 @@ impl JobRound<'_> {
         outcomes.sort_by_key(|outcome| (outcome.job, outcome.worker));
         logs.retain(|log| !log.samples.is_empty() || !log.histograms.is_empty());
         logs.sort_by_key(|log| (log.job, log.worker));
-        let merged = self.merge_groups(outcomes);
-        let all = group.quietly(group.world.gather_values(&merged)).await?;
+        let merged = self.merge_groups(outcomes).into_iter();
+        // The form of an outcome is that of the result file, which has no logs.
+        let apart = |mut outcome: JobOutcome| (std::mem::take(&mut outcome.moved), outcome);
+        let sent: Vec<(Moved, JobOutcome)> = merged.map(apart).collect();
+        let all = group.quietly(group.world.gather_values(&sent)).await?;
         if let Some(all) = all {
-            let mut outcomes: Vec<JobOutcome> = all.into_iter().flatten().collect();
+            let whole = |(moved, outcome)| JobOutcome { moved, ..outcome };
+            let all = all.into_iter().flatten();
+            let mut outcomes: Vec<JobOutcome> = all.map(whole).collect();
             outcomes.sort_by_key(|outcome| (outcome.job, outcome.worker));
             if !outcomes.is_empty() {
                 listener.jobs(outcomes);

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::hist::{Hist, HistError};
+use rbench_core::hist::{Hist, HistError};
 
 /// Times in ns.
 #[derive(Debug, Clone, PartialEq, Default)]

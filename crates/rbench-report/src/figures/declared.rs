@@ -173,11 +173,11 @@ pub const FIGURES: &[Figure] = figures! {
     "workers_full_s", "At full depth", Seconds, ["workers.full_s"], Number(|p| Some(p.workers.as_ref()?.full_s)),
         "service times of all operations / depth: the time of all workers at full depth";
     "stonewall_deadline_s", "Stonewall", Seconds, ["stonewall.deadline_s"],
-        Number(|p| Some(p.stonewall.as_ref()?.deadline_s)),
+        Number(|p| Some(p.stonewall.as_ref()?.deadline.as_secs_f64())),
         "the stonewall's deadline, from the common start",
         put(Text, In("STONEWALL"));
     "stonewall_stopped_s", "Stopped", Seconds, ["stonewall.stopped_s"],
-        Number(|p| Some(p.stonewall.as_ref()?.stopped_s)),
+        Number(|p| Some(p.stonewall.as_ref()?.stopped.as_secs_f64())),
         "when the last worker had ended what it did at the stonewall";
     "stonewall_items", "By the stonewall", Count, ["stonewall.items"],
         Count(|p| Some(p.stonewall.as_ref()?.items)),

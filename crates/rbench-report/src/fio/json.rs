@@ -3,15 +3,16 @@
 //!
 //! Like in fio, `disk_util` is absent if the target is not on a block device.
 
-use rbench_core::Latency;
 use rbench_core::job::Series;
 use rbench_core::steady::{self, Criterion, max_deviation};
+use rbench_core::{Latency, Unified};
 
 use super::measured::{
     self, BOUNDS, Direction, Shown, Way, of_time, parts, percentiles, stddev_ns,
 };
 use super::tree::Json;
-use super::{FioEntry, FioRun, Steadiness, Unified, mean};
+use super::{FioRun, mean};
+use crate::schema::{FioEntry, FioSteady};
 
 /// Keys of `iodepth_level`.
 const DEPTHS: [&str; 7] = ["1", "2", "4", "8", "16", "32", ">=64"];
@@ -65,10 +66,10 @@ fn job(run: &FioRun, shown: &Shown, plus: bool) -> Json {
         .map(|one| (one.way, (one.way.name(), direction(one, entry, plus))))
         .partition(|(way, _)| *way == Way::Mixed);
     fields.extend(apart.into_iter().map(|(_, field)| field));
-    if entry.unified != Unified::Mixed {
+    if entry.shown.unified != Unified::Mixed {
         let sync = &outcome.sync;
-        let wanted = entry.clat_percentiles || entry.lat_percentiles;
-        let latencies = latency(sync, wanted.then_some(&entry.percentiles), plus);
+        let wanted = entry.shown.clat_percentiles || entry.shown.lat_percentiles;
+        let latencies = latency(sync, wanted.then_some(&entry.shown.percentiles), plus);
         let count = Json::from(sync.count());
         fields.push((
             "sync",
@@ -91,7 +92,7 @@ fn job(run: &FioRun, shown: &Shown, plus: bool) -> Json {
         ),
     ]);
     fields.extend(distribution(shown));
-    if entry.continue_on_error {
+    if entry.shown.continue_on_error {
         fields.push(("total_err", Json::from(outcome.errors)));
         fields.push(("first_error", errno(outcome.first_error)));
     }
@@ -119,7 +120,7 @@ fn table<const N: usize>(keys: [&'static str; N], values: [f64; N]) -> Json {
 
 fn direction(one: &Direction, entry: &FioEntry, plus: bool) -> Json {
     let (raw, rates) = (&one.raw, one.rates);
-    let shown_of = |wanted: bool| wanted.then_some(entry.percentiles.as_slice());
+    let shown_of = |wanted: bool| wanted.then_some(entry.shown.percentiles.as_slice());
     let slat = raw.slat.as_ref();
     let mut fields = vec![
         ("io_bytes", Json::from(raw.bytes)),
@@ -135,17 +136,17 @@ fn direction(one: &Direction, entry: &FioEntry, plus: bool) -> Json {
             "slat_ns",
             latency(
                 slat.unwrap_or(&Latency::new()),
-                shown_of(entry.slat_percentiles),
+                shown_of(entry.shown.slat_percentiles),
                 plus,
             ),
         ),
         (
             "clat_ns",
-            latency(&raw.clat, shown_of(entry.clat_percentiles), plus),
+            latency(&raw.clat, shown_of(entry.shown.clat_percentiles), plus),
         ),
         (
             "lat_ns",
-            latency(&raw.lat, shown_of(entry.lat_percentiles), plus),
+            latency(&raw.lat, shown_of(entry.shown.lat_percentiles), plus),
         ),
     ];
     let whole = |value: f64| Json::from(value.round() as u64);
@@ -242,7 +243,7 @@ fn target(entry: &FioEntry) -> [(&'static str, Json); 6] {
     ]
 }
 
-fn steadystate(found: &Steadiness) -> Json {
+fn steadystate(found: &FioSteady) -> Json {
     let Criterion { slope, limit, .. } = found.criterion;
     let (criterion, sign) = (found.criterion.name(), found.criterion.sign());
     let text = |value: f64| format!("{value:.6}{sign}");

@@ -4,10 +4,11 @@
 use std::borrow::Cow;
 
 use rbench_core::job::{DirectionOutcome, JobOutcome};
-use rbench_core::{Latency, Nanos};
+use rbench_core::{Latency, Nanos, Unified};
 
+use super::FioRun;
 use super::numbers::percent;
-use super::{FioEntry, FioRun, Unified};
+use crate::schema::FioEntry;
 
 /// A direction in the outputs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -195,7 +196,7 @@ fn shown(entry: &FioEntry) -> Shown<'_> {
         all.merge(trim);
         [Direction::of(Way::Mixed, Cow::Owned(all))]
     };
-    let directions = match entry.unified {
+    let directions = match entry.shown.unified {
         Unified::Apart => apart().into(),
         Unified::Mixed => mixed().into(),
         Unified::Both => apart().into_iter().chain(mixed()).collect(),

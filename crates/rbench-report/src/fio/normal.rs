@@ -10,7 +10,8 @@ use super::measured::{
     self, BOUNDS, Direction, GroupTotal, Shown, Way, of_time, parts, percentiles, stddev_ns,
 };
 use super::numbers::{Form, Unit, short};
-use super::{FioEntry, FioRun, Steadiness, mean};
+use super::{FioRun, mean};
+use crate::schema::{FioEntry, FioSteady};
 
 /// Maximum width of a row of percentiles.
 const COLUMNS: usize = 80;
@@ -28,7 +29,7 @@ pub fn normal(run: &FioRun) -> String {
     for group in measured::groups(run) {
         let _ = writeln!(out, "\nRun status group {group} (all jobs):");
         let first = all.iter().find(|shown| shown.entry.group == group);
-        let form = first.map_or_else(Form::default, |shown| shown.entry.form);
+        let form = first.map_or_else(Form::default, |shown| shown.entry.form());
         for total in measured::totals(&all, group) {
             push_total(&mut out, &total, form);
         }
@@ -75,7 +76,7 @@ fn err(code: i32) -> String {
 }
 
 fn push_direction(out: &mut String, direction: &Direction, entry: &FioEntry) {
-    let (raw, rates, form) = (&direction.raw, direction.rates, entry.form);
+    let (raw, rates, form) = (&direction.raw, direction.rates, entry.form());
     let _ = writeln!(
         out,
         "  {}: IOPS={}, BW={}({}/{}msec){}",
@@ -95,14 +96,14 @@ fn push_direction(out: &mut String, direction: &Direction, entry: &FioEntry) {
     }
     push_latency(out, "clat", &raw.clat);
     push_latency(out, " lat", &raw.lat);
-    if let (true, Some(slat)) = (entry.slat_percentiles, &raw.slat) {
-        push_percentiles(out, "slat", slat, &entry.percentiles);
+    if let (true, Some(slat)) = (entry.shown.slat_percentiles, &raw.slat) {
+        push_percentiles(out, "slat", slat, &entry.shown.percentiles);
     }
-    if entry.clat_percentiles {
-        push_percentiles(out, "clat", &raw.clat, &entry.percentiles);
+    if entry.shown.clat_percentiles {
+        push_percentiles(out, "clat", &raw.clat, &entry.shown.percentiles);
     }
-    if entry.lat_percentiles {
-        push_percentiles(out, "lat", &raw.lat, &entry.percentiles);
+    if entry.shown.lat_percentiles {
+        push_percentiles(out, "lat", &raw.lat, &entry.shown.percentiles);
     }
     push_samples(out, direction);
 }
@@ -218,7 +219,7 @@ fn push_sync(out: &mut String, entry: &FioEntry) {
     if !sync.is_empty() {
         out.push_str("  fsync/fdatasync/sync_file_range:\n");
         push_latency(out, "sync", sync);
-        push_percentiles(out, "sync", sync, &entry.percentiles);
+        push_percentiles(out, "sync", sync, &entry.shown.percentiles);
     }
 }
 
@@ -261,7 +262,7 @@ fn push_details(out: &mut String, shown: &Shown) {
         writes.1,
         trims.1,
     );
-    if entry.continue_on_error {
+    if entry.shown.continue_on_error {
         let (total, first) = (outcome.errors, outcome.first_error);
         let meaning = match first {
             0 => "Success".to_owned(),
@@ -279,11 +280,11 @@ fn push_details(out: &mut String, shown: &Shown) {
         "     latency   : target={latency}, window={window_us}, percentile={percentile:.2}%, depth={depth}"
     );
     if let Some(steady) = &entry.steady {
-        push_steady(out, steady, entry.form);
+        push_steady(out, steady, entry.form());
     }
 }
 
-fn push_steady(out: &mut String, steady: &Steadiness, form: Form) {
+fn push_steady(out: &mut String, steady: &FioSteady, form: Form) {
     let of = if steady.criterion.bandwidth {
         "bw"
     } else {

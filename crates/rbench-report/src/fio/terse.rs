@@ -6,8 +6,9 @@ use std::fmt::{Display, Write as _};
 use rbench_core::Latency;
 use rbench_core::job::Series;
 
+use super::FioRun;
 use super::measured::{self, Direction, Shown, Way, of_time, parts, percentiles, stddev_ns};
-use super::{FioEntry, FioRun};
+use crate::schema::FioEntry;
 
 /// Number of percentiles of a direction; unused ones are `0%=0`.
 const PERCENTILES: usize = 20;
@@ -52,7 +53,7 @@ fn line(run: &FioRun, shown: &Shown) -> String {
     if version > 2 {
         out.push_str(&run.machine.disks_as_fields());
     }
-    if entry.continue_on_error {
+    if entry.shown.continue_on_error {
         let _ = write!(out, ";{};{}", outcome.errors, outcome.first_error);
     }
     if let Some(text) = run.description(entry) {
@@ -77,12 +78,12 @@ fn push_direction(out: &mut String, direction: &Direction, entry: &FioEntry, sam
     push(out, rates.runtime_ms);
     push_latency(out, raw.slat.as_ref().unwrap_or(&Latency::new()));
     push_latency(out, &raw.clat);
-    let of = match (entry.clat_percentiles, entry.lat_percentiles) {
+    let of = match (entry.shown.clat_percentiles, entry.shown.lat_percentiles) {
         (_, true) => Some(&raw.lat),
         (true, false) => Some(&raw.clat),
         (false, false) => None,
     };
-    push_percentiles(out, of, &entry.percentiles);
+    push_percentiles(out, of, &entry.shown.percentiles);
     push_latency(out, &raw.lat);
     let Series { min, max, .. } = raw.bw;
     let (mean, stddev) = (raw.bw.mean(), raw.bw.stddev());

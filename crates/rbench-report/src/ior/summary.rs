@@ -182,7 +182,7 @@ pub fn csv_ranks(result: &RunResult, view: &View) -> String {
         for rank in &line.phase.ranks {
             let bytes = rank.items as f64 * view.transfer as f64;
             let over = |seconds: f64| if seconds > 0.0 { bytes / seconds } else { 0.0 };
-            let (all, own) = (line.access.total_s, rank.elapsed_s);
+            let (all, own) = (line.access.total_s, rank.elapsed.as_secs_f64());
             let (slow, fast) = (over(all), over(own));
             let (name, rank) = (&line.phase.name, rank.rank);
             let _ = writeln!(out, "{name},{rank},{all:.10},{own:.10},{slow:.4},{fast:.4}");

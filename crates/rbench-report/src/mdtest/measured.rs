@@ -1,6 +1,8 @@
 //! The rows of mdtest's table, and their measurements in a run.
 
-use crate::schema::{PhaseResult, RankResult, RunResult};
+use rbench_core::outcome::RankOutcome;
+
+use crate::schema::{PhaseResult, RunResult};
 
 /// The objects that a row's operations work on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -129,7 +131,7 @@ impl Measured<'_> {
         let written = self.writing.and_then(|writing| find(writing, rank));
         let halves = || [created, written].into_iter().flatten();
         let items = created.map_or(0, |r| r.items);
-        let elapsed_s = halves().map(|r| r.elapsed_s).sum();
+        let elapsed_s = halves().map(|r| r.elapsed.as_secs_f64()).sum();
         Share {
             tried: created.map_or(0, |r| r.items.saturating_add(r.errors)),
             errors: halves().map(|r| r.errors).fold(0, u64::saturating_add),
@@ -140,13 +142,13 @@ impl Measured<'_> {
 
     /// The operations of each rank with work.
     pub fn by_rank(&self) -> impl Iterator<Item = Share> {
-        let shares = self.phase.ranks.iter().map(|r| self.of_rank(r.rank));
+        let shares = self.phase.ranks.iter().map(|r| self.of_rank(r.rank.0));
         shares.filter(|share| share.tried > 0)
     }
 }
 
-fn find(phase: &PhaseResult, rank: u32) -> Option<&RankResult> {
-    let place = phase.ranks.binary_search_by_key(&rank, |r| r.rank);
+fn find(phase: &PhaseResult, rank: u32) -> Option<&RankOutcome> {
+    let place = phase.ranks.binary_search_by_key(&rank, |r| r.rank.0);
     place.ok().map(|i| &phase.ranks[i])
 }
 

@@ -3,11 +3,11 @@
 
 use std::collections::BTreeMap;
 
+use rbench_core::hist::Hist;
 use rbench_core::units::human_nanos;
 
 use super::svg::{Axis, Content, chart};
 use crate::figures::merged;
-use crate::hist::Hist;
 use crate::schema::{PhaseResult, TimelineRow};
 use crate::table::printable;
 

@@ -4,10 +4,11 @@ use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
 use maud::{Markup, html};
+use rbench_core::outcome::RankOutcome;
 use rbench_core::units::{human_bandwidth, human_count, human_nanos, human_rate};
 
 use crate::figures::{Figure, Output, Row, about};
-use crate::schema::{HostResult, PhaseResult, RankResult, RunResult, SummaryRow};
+use crate::schema::{HostResult, PhaseResult, RunResult, SummaryRow};
 use crate::summary::{BYTES_PER_S, OPS_PER_S, is_short};
 use crate::table::{NONE, printable};
 use crate::text::client::{Shared, of_phase, watched};
@@ -219,9 +220,9 @@ pub fn stragglers(phase: &PhaseResult) -> usize {
 }
 
 /// Applies the rule of the warning.
-fn is_straggler(phase: &PhaseResult, rank: &RankResult, median_s: f64) -> bool {
+fn is_straggler(phase: &PhaseResult, rank: &RankOutcome, median_s: f64) -> bool {
     let compares = !is_short(phase) && !phase.one_each && median_s > 0.0;
-    compares && rank.elapsed_s > STRAGGLER_FACTOR * median_s
+    compares && rank.elapsed.as_secs_f64() > STRAGGLER_FACTOR * median_s
 }
 
 /// The head of a column that explains itself.
@@ -299,16 +300,16 @@ fn ranks_of(phases: &[&PhaseResult], most: usize) -> Markup {
         thead { tr { th { "Rank" } th.left { "Host" } (head("Items", "items")) (head("Elapsed", "elapsed_s")) th {} (times()) (head("Errors", "errors")) } }
         tbody { @for phase in phases {
             @let median = crate::summary::slowest_rank(phase).map_or(0.0, |(_, median)| median);
-            @let longest = phase.ranks.iter().map(|rank| rank.elapsed_s).fold(0.0, f64::max);
+            @let longest = phase.ranks.iter().map(|rank| rank.elapsed).max().unwrap_or_default();
             (iteration(phases, phase, stragglers(phase) > 0))
-            @for rank in first(&phase.ranks, most, |a, b| b.elapsed_s.total_cmp(&a.elapsed_s)) { tr.late[is_straggler(phase, rank, median)] {
-                td { (rank.rank) }
+            @for rank in first(&phase.ranks, most, |a, b| b.elapsed.cmp(&a.elapsed)) { tr.late[is_straggler(phase, rank, median)] {
+                td { (rank.rank.0) }
                 td.left { (printable(&rank.host)) }
                 td { (human_count(rank.items)) }
-                td { (human_nanos(rank.elapsed_s * 1e9)) }
-                td.bar { span style=(format!("width:{:.0}%", share(rank.elapsed_s, longest))) {} }
-                @for ns in [rank.p50_ns, rank.p99_ns, rank.max_ns] {
-                    td { @if rank.items > 0 { (human_nanos(ns as f64)) } @else { (NONE) } }
+                td { (human_nanos(rank.elapsed.0 as f64)) }
+                td.bar { span style=(format!("width:{:.0}%", share(rank.elapsed.0 as f64, longest.0 as f64))) {} }
+                @for time in [rank.p50, rank.p99, rank.max] {
+                    td { @if rank.items > 0 { (human_nanos(time.0 as f64)) } @else { (NONE) } }
                 }
                 td { (human_count(rank.errors)) }
             } }

@@ -1,10 +1,10 @@
 //! What `rbench knee` found, computed from the cells of its series alone.
 
+use rbench_core::hist::HistError;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{CellResult, PhaseResult};
-use crate::hist::HistError;
 
 /// Share of the operations that were due, above which those that did not start mean
 /// that the rate was not kept up.

@@ -4,19 +4,20 @@ use std::collections::BTreeMap;
 
 use rbench_core::Nanos;
 use rbench_core::failure::{Example, FailureKind, Failures};
+use rbench_core::hist::Hist;
 use rbench_core::outcome::{
     Access, FirstDone, Found, HostOutcome, Lateness, PhaseOutcome, RankOutcome, Stonewall,
     per_second,
 };
+use rbench_core::spread::{HostSpread, RankSpread};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    CameRoundResult, ClientCostResult, CrowdResult, GapResult, GivenUpResult, HostCrowdResult,
-    MarkCost, PhaseMark, ReplayedResult, ResidencyResult, SteadyResult, TimelineRow, WorkersResult,
-    marks, timeline as slices,
+    CameRoundResult, ClientCostResult, GapResult, GivenUpResult, MarkCost, PhaseMark,
+    ReplayedResult, ResidencyResult, SteadyResult, TimelineRow, WorkersResult, marks,
+    timeline as slices,
 };
-use crate::hist::Hist;
 
 /// One phase: a row of the report.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -80,7 +81,7 @@ pub struct PhaseResult {
     pub cache: Option<String>,
     /// What was done by the stonewall's deadline, if it passed.
     #[serde(default)]
-    pub stonewall: Option<StonewallResult>,
+    pub stonewall: Option<Stonewall>,
     /// Whether it wrote data that nothing in the phase synced (no fsync, O_SYNC
     /// or O_DSYNC).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -124,12 +125,12 @@ pub struct PhaseResult {
     pub hosts: Vec<HostResult>,
     /// The spread over all hosts, when there are too many for a row each.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub host_crowd: Option<HostCrowdResult>,
+    pub host_crowd: Option<HostSpread>,
     /// Ranks ascending; of too many only the outliers.
-    pub ranks: Vec<RankResult>,
+    pub ranks: Vec<RankOutcome>,
     /// The spread over all ranks, when there are too many for a row each.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub crowd: Option<CrowdResult>,
+    pub crowd: Option<RankSpread>,
     /// Width of each row of the timeline, s.
     #[serde(default)]
     pub timeline_step_s: f64,
@@ -225,22 +226,6 @@ pub struct FirstDoneResult {
     pub host: String,
 }
 
-/// What was done by the stonewall's deadline.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct StonewallResult {
-    /// The deadline, s after the common start.
-    pub deadline_s: f64,
-    /// When the last worker had ended what it was doing then, s after the common start.
-    #[serde(default)]
-    pub stopped_s: f64,
-    /// Items of all workers done by then.
-    pub items: u64,
-    /// Items of the worker with the fewest.
-    pub least: u64,
-    /// Items of the worker with the most.
-    pub most: u64,
-}
-
 /// The distributions of a phase.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LatencyResult {
@@ -313,30 +298,6 @@ impl HostResult {
             0.0
         }
     }
-}
-
-/// One rank's part in a phase.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct RankResult {
-    /// Its number.
-    pub rank: u32,
-    /// Its host.
-    pub host: String,
-    /// Operations done without error.
-    pub items: u64,
-    /// Failed operations.
-    pub errors: u64,
-    /// The time in which its own operations were measured, s.
-    pub elapsed_s: f64,
-    /// Median service time, ns.
-    pub p50_ns: u64,
-    /// 99th percentile of the service time, ns.
-    pub p99_ns: u64,
-    /// Longest service time, ns.
-    pub max_ns: u64,
-    /// CPU time, user and system, that its process used, s.
-    #[serde(default)]
-    pub cpu_s: f64,
 }
 
 impl From<&PhaseOutcome> for PhaseResult {
@@ -414,7 +375,7 @@ impl PhaseResult {
             first_done: first_done.as_ref().map(FirstDoneResult::from),
             start_skew_s: start_skew.as_secs_f64(),
             cache: cache.map(|c| c.name().to_owned()),
-            stonewall: stonewall.map(StonewallResult::from),
+            stonewall: *stonewall,
             unsynced: *unsynced,
             complete: *complete,
             latency: LatencyResult {
@@ -424,9 +385,9 @@ impl PhaseResult {
                 stonewalled: stonewalled.as_ref().map(Hist::from),
             },
             hosts: hosts.iter().map(HostResult::from).collect(),
-            host_crowd: host_crowd.as_ref().map(HostCrowdResult::from),
-            ranks: ranks.iter().map(RankResult::from).collect(),
-            crowd: crowd.as_ref().map(CrowdResult::from),
+            host_crowd: host_crowd.clone(),
+            ranks: ranks.clone(),
+            crowd: crowd.clone(),
             timeline_step_s: timeline.slice_width_s(),
             timeline: slices::rows(timeline, response.is_some()),
             longest_gap: longest_gap
@@ -554,25 +515,6 @@ impl From<&FirstDone> for FirstDoneResult {
     }
 }
 
-impl From<Stonewall> for StonewallResult {
-    fn from(stonewall: Stonewall) -> StonewallResult {
-        let Stonewall {
-            deadline,
-            stopped,
-            items,
-            least,
-            most,
-        } = stonewall;
-        StonewallResult {
-            deadline_s: deadline.as_secs_f64(),
-            stopped_s: stopped.as_secs_f64(),
-            items,
-            least,
-            most,
-        }
-    }
-}
-
 impl From<&HostOutcome> for HostResult {
     fn from(outcome: &HostOutcome) -> HostResult {
         let HostOutcome {
@@ -594,33 +536,6 @@ impl From<&HostOutcome> for HostResult {
             latency: Hist::from(service),
             response: response.as_ref().map(Hist::from),
             longest_gap: gap.map(|gap| GapResult::of(gap, None, host)),
-        }
-    }
-}
-
-impl From<&RankOutcome> for RankResult {
-    fn from(outcome: &RankOutcome) -> RankResult {
-        let RankOutcome {
-            rank,
-            host,
-            items,
-            errors,
-            elapsed,
-            p50,
-            p99,
-            max,
-            cpu,
-        } = outcome;
-        RankResult {
-            rank: rank.0,
-            host: host.clone(),
-            items: *items,
-            errors: *errors,
-            elapsed_s: elapsed.as_secs_f64(),
-            p50_ns: p50.0,
-            p99_ns: p99.0,
-            max_ns: max.0,
-            cpu_s: cpu.as_secs_f64(),
         }
     }
 }

@@ -1,10 +1,9 @@
 //! What a replay of traces was, and how it differs from them.
 
+use rbench_core::hist::Hist;
 use rbench_core::outcome::{Differ, LATE_LIMITS, Late, ReplayTotals, Replayed};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-
-use crate::hist::Hist;
 
 /// Of a row of a replay: what the traces say of these operations, and how it came out.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -16,35 +15,9 @@ pub struct ReplayedResult {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recorded: Option<Hist>,
     /// Results that differ from the recorded ones.
-    pub differ: DifferResult,
+    pub differ: Differ,
     /// Operations that were not done, as their file was not open in the replay.
     pub unopened: u64,
-}
-
-/// Results of a replay that are not those of the trace.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct DifferResult {
-    /// Failed, and had worked; also among the row's errors.
-    pub failed: u64,
-    /// Worked, and had failed.
-    pub worked: u64,
-    /// Failed with another error; also among the row's errors.
-    pub error: u64,
-    /// Reads and writes that moved another number of bytes.
-    pub length: u64,
-}
-
-impl DifferResult {
-    /// All of them.
-    pub fn total(self) -> u64 {
-        let DifferResult {
-            failed,
-            worked,
-            error,
-            length,
-        } = self;
-        failed + worked + error + length
-    }
 }
 
 impl From<&Replayed> for ReplayedResult {
@@ -55,21 +28,10 @@ impl From<&Replayed> for ReplayedResult {
             differ,
             unopened,
         } = replayed;
-        let Differ {
-            failed,
-            worked,
-            error,
-            length,
-        } = *differ;
         ReplayedResult {
             wanted: *wanted,
             recorded: recorded.as_ref().map(Hist::from),
-            differ: DifferResult {
-                failed,
-                worked,
-                error,
-                length,
-            },
+            differ: *differ,
             unopened: *unopened,
         }
     }

@@ -1,9 +1,10 @@
 //! Sections after the table: hosts, ranks, stonewalls, errors, warnings, and completeness.
 
+use rbench_core::outcome::RankOutcome;
 use rbench_core::units::{human_count, human_rate};
 
 use super::{failure, for_phases, iterations, label, seconds, time};
-use crate::schema::{ErrorExample, HostResult, PhaseResult, RankResult, RunResult};
+use crate::schema::{ErrorExample, HostResult, PhaseResult, RunResult};
 use crate::summary::{is_short, over_time, rate_per_rank, slowest_rank};
 use crate::table::{NONE, Table, left, right, sentence};
 use crate::view::View;
@@ -176,7 +177,7 @@ pub fn ranks(result: &RunResult, view: View) -> String {
             cells.extend(match slowest_rank(phase) {
                 Some((slowest, median)) => [
                     seconds(median),
-                    seconds(slowest.elapsed_s),
+                    seconds(slowest.elapsed.as_secs_f64()),
                     format!("rank {} on {}", slowest.rank, slowest.host),
                 ],
                 None => [NONE.to_owned(), NONE.to_owned(), String::new()],
@@ -203,7 +204,8 @@ pub fn ranks(result: &RunResult, view: View) -> String {
 
 /// Returns true if a rank took clearly longer than the median rank.
 fn has_slow_rank(phase: &PhaseResult) -> bool {
-    let slow = |(slowest, median): (&RankResult, f64)| slowest.elapsed_s > SLOW_RANK * median;
+    let slow =
+        |(slowest, median): (&RankOutcome, f64)| slowest.elapsed.as_secs_f64() > SLOW_RANK * median;
     !is_short(phase) && !phase.one_each && slowest_rank(phase).is_some_and(slow)
 }
 
@@ -232,7 +234,7 @@ pub fn stonewalls(result: &RunResult, view: View) -> String {
         if let Some(wall) = &phase.stonewall {
             table.row([
                 label(phase),
-                seconds(wall.deadline_s),
+                seconds(wall.deadline.as_secs_f64()),
                 human_count(wall.items),
                 human_count(wall.least),
                 human_count(wall.most),

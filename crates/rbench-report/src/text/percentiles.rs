@@ -1,8 +1,9 @@
 //! All percentiles of the phases, for reports with details.
 
+use rbench_core::hist::Hist;
+
 use super::{for_phases, label, time};
 use crate::figures::{QUANTITIES, Quantity};
-use crate::hist::Hist;
 use crate::schema::RunResult;
 use crate::table::{Column, Table, left, right};
 use crate::view::View;

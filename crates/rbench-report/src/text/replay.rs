@@ -1,10 +1,10 @@
 //! The report of a replay: operations in the trace, replayed and left out; lateness; and each kind
 //! compared with the recording.
 
+use rbench_core::hist::Hist;
 use rbench_core::units::{human_bytes, human_count};
 
 use super::{for_phases, iterations, label, seconds, time_of};
-use crate::hist::Hist;
 use crate::schema::{PhaseResult, ReplayResult, RunResult};
 use crate::table::{NONE, Table, left, right, sentence};
 use crate::view::View;

@@ -4,13 +4,14 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::Path;
 
+use rbench_core::hist::Hist;
 use rbench_core::{Nanos, OpKind};
 use rbench_report::compare::{COMPARED, FORMATS, Options, Run, compare};
 use rbench_report::figures::{
     Better, FIGURES, Figure, NOT_FIGURES, Output, QUANTITIES, Shown, find, listed,
 };
 use rbench_report::json_schema::FILE_SCHEMAS;
-use rbench_report::{Document, Hist, RunResult, View, csv, markdown, openmetrics, page, text};
+use rbench_report::{Document, RunResult, View, csv, markdown, openmetrics, page, text};
 use serde_json::{Value, json};
 
 use crate::fixtures::{DETAILS, Made, meta_spec, run};

@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use rbench_core::failure::{Failure, FailureKind};
+use rbench_core::hist::Hist;
 use rbench_core::outcome::{Cache, PhaseOutcome, Stonewall};
 use rbench_core::{Latency, Nanos, OpKind};
 use rbench_report::{RunResult, View, journal, json, text};
@@ -140,7 +141,7 @@ fn check_json(name: &str, mut result: RunResult) {
     check(name, &json::render(&result));
 }
 
-fn keep_equal_hdr(new: &mut rbench_report::Hist, old: &rbench_report::Hist) {
+fn keep_equal_hdr(new: &mut Hist, old: &Hist) {
     if new.latency() == old.latency() {
         new.hdr.clone_from(&old.hdr);
     }

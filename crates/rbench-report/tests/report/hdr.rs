@@ -1,10 +1,9 @@
 //! Tests that standard readers decode the recorded distribution from the file.
 
 use proptest::prelude::*;
+use rbench_core::hist::{Hist, HistError};
 use rbench_core::latency::HIGHEST;
 use rbench_core::{Latency, Nanos};
-use rbench_report::Hist;
-use rbench_report::hist::HistError;
 
 fn recorded(values: &[u64]) -> Latency {
     let mut all = Latency::new();

@@ -2,10 +2,9 @@
 //! tests/parse_mdtest.py tests it with other parsers.
 
 use rbench_core::failure::{Failure, FailureKind};
-use rbench_core::outcome::PhaseOutcome;
-use rbench_core::{Latency, Nanos, OpKind};
+use rbench_core::outcome::{PhaseOutcome, RankOutcome, Stonewall};
+use rbench_core::{Latency, Nanos, OpKind, Rank};
 use rbench_report::mdtest::{Kinds, Print, View, rank_details_csv, render};
-use rbench_report::schema::{RankResult, StonewallResult};
 use rbench_report::{PhaseResult, RunResult};
 
 use crate::fixtures::{Made, fail, meta_phases, meta_spec, no_space, run, words};
@@ -218,9 +217,12 @@ fn a_row_with_rank_statistics_is_what_mdtest_prints() {
         .zip([[most, middle], [middle, least]])
     {
         let like = phase.ranks[0].clone();
-        let rank = |(rank, rate): (u32, f64)| RankResult {
-            rank,
-            elapsed_s: like.items as f64 / rate,
+        // So many that whole nanoseconds tell the digits apart.
+        let items = 10_000_000_000;
+        let rank = |(rank, rate): (u32, f64)| RankOutcome {
+            rank: Rank(rank),
+            items,
+            elapsed: Nanos((1e9 * items as f64 / rate).round() as u64),
             ..like.clone()
         };
         phase.ranks = (0..).zip(rates).map(rank).collect();
@@ -334,9 +336,9 @@ fn a_stonewall_says_how_far_the_ranks_had_come() {
     };
     assert_eq!(line(&result), None);
     let created = result.phases.iter_mut().find(|p| p.name == "file-create");
-    created.expect("a phase").stonewall = Some(StonewallResult {
-        deadline_s: 1.0,
-        stopped_s: 1.25,
+    created.expect("a phase").stonewall = Some(Stonewall {
+        deadline: Nanos(1_000_000_000),
+        stopped: Nanos(1_250_000_000),
         items: 450,
         least: 200,
         most: 250,

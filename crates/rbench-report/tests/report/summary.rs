@@ -1,6 +1,6 @@
 //! Tests statistics over the iterations.
 
-use rbench_core::{Nanos, OpKind};
+use rbench_core::{Nanos, OpKind, Rank};
 use rbench_report::PhaseResult;
 use rbench_report::schema::{SummaryRow, TimelineRow};
 use rbench_report::summary::{Looks, Spread, over_iterations, over_time, slowest_rank, spread};
@@ -100,7 +100,7 @@ fn the_slowest_rank_is_found_among_those_that_worked() {
     outcome.ranks[3].items = 0;
     let phase = PhaseResult::from(&outcome);
     let (rank, median) = slowest_rank(&phase).expect("three were busy");
-    assert_eq!((rank.rank, median), (1, 0.009));
+    assert_eq!((rank.rank, median), (Rank(1), 0.009));
     outcome.ranks[3].items = 1;
     let (_, median) = slowest_rank(&PhaseResult::from(&outcome))
         .map(|(r, m)| (r.rank, m))

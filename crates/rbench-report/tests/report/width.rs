@@ -52,7 +52,7 @@ fn made(names: &[String], iterations: u32) -> RunResult {
             host.elapsed_s *= if k == 1 { 3.0 } else { 1.0 };
         }
         for rank in &mut phase.ranks {
-            rank.host = name(rank.rank as usize);
+            rank.host = name(rank.rank.0 as usize);
         }
     }
     result.run.command = names.to_vec();

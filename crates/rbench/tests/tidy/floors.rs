@@ -21,12 +21,12 @@ const HOUSES: &[House] = &[
     House {
         name: "rbench-core",
         floors: &[
-            "direction linux memory message mountinfo near plain random",
+            "amounts direction linux memory message mountinfo near plain random",
             "machine open units",
             "operations",
             "client clock effort engine event failure latency moved request steady",
-            "coarse job script",
-            "timeline",
+            "coarse hist script",
+            "job timeline",
             "parts",
             "residency spread",
             // What executing a phase yields.
@@ -110,7 +110,7 @@ const HOUSES: &[House] = &[
     House {
         name: "rbench-report",
         floors: &[
-            "hist stats view",
+            "stats view",
             "hlog permutation schema table",
             "figures",
             "fio hgrm intervals json openmetrics probe summary",

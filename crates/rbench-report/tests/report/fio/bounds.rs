@@ -3,8 +3,9 @@
 use proptest::collection::vec;
 use proptest::prelude::*;
 use rbench_core::job::{DirectionOutcome, JobOutcome};
-use rbench_core::{Latency, Nanos};
-use rbench_report::fio::{FioEntry, FioRun, Form, Machine, Unified, json, normal, terse};
+use rbench_core::{Latency, Nanos, Unified};
+use rbench_report::fio::{FioRun, Machine, json, normal, terse};
+use rbench_report::schema::{FioEntry, FioShown};
 use serde_json::Value;
 
 fn run(values: &[u64], percentiles: Vec<f64>, lat: bool) -> FioRun {
@@ -37,14 +38,17 @@ fn run(values: &[u64], percentiles: Vec<f64>, lat: bool) -> FioRun {
                 sync: all,
                 ..JobOutcome::default()
             },
-            percentiles,
-            clat_percentiles: !lat,
-            lat_percentiles: lat,
-            slat_percentiles: lat,
-            form: Form::default(),
-            unified: Unified::Apart,
+            shown: FioShown {
+                percentiles,
+                clat_percentiles: !lat,
+                lat_percentiles: lat,
+                slat_percentiles: lat,
+                significant_figures: 4,
+                bits: false,
+                unified: Unified::Apart,
+                continue_on_error: false,
+            },
             depth: 1,
-            continue_on_error: false,
             target: None,
             steady: None,
             host: None,

@@ -5,8 +5,9 @@ use rbench_core::job::{DirectionOutcome, JobOutcome, Series};
 use rbench_core::latency::BUCKETS;
 use rbench_core::machine::{CpuIdle, DiskUse, HostUse};
 use rbench_core::steady::Criterion;
-use rbench_core::{Latency, Nanos};
-use rbench_report::fio::{FioEntry, FioRun, Form, Machine, Steadiness, Target, Unified};
+use rbench_core::{Latency, Nanos, Unified};
+use rbench_report::fio::{FioRun, Machine};
+use rbench_report::schema::{FioEntry, FioShown, FioSteady, FioTarget};
 use serde_json::Value;
 
 /// The parts of `--output-format=normal,terse,json+`.
@@ -188,19 +189,19 @@ fn entry(job: &Value, options: Vec<(String, String)>, head: &str) -> FioEntry {
         name: job["jobname"].as_str().expect("a name").to_owned(),
         group: int(&job["groupid"]) as u32,
         group_reporting: false,
-        percentiles: wanted(&options),
-        clat_percentiles: option(&options, "clat_percentiles") != Some("0"),
-        lat_percentiles: option(&options, "lat_percentiles") == Some("1"),
-        slat_percentiles: option(&options, "slat_percentiles") == Some("1"),
-        form: Form {
-            figures: option(&options, "significant_figures")
+        shown: FioShown {
+            percentiles: wanted(&options),
+            clat_percentiles: option(&options, "clat_percentiles") != Some("0"),
+            lat_percentiles: option(&options, "lat_percentiles") == Some("1"),
+            slat_percentiles: option(&options, "slat_percentiles") == Some("1"),
+            significant_figures: option(&options, "significant_figures")
                 .map_or(4, |digits| digits.parse().expect("a number")),
             bits: option(&options, "unit_base") == Some("1"),
+            unified,
+            continue_on_error: job.get("total_err").is_some(),
         },
-        unified,
         depth: int(&job["latency_depth"]) as u32,
-        continue_on_error: job.get("total_err").is_some(),
-        target: (target > 0).then(|| Target {
+        target: (target > 0).then(|| FioTarget {
             latency: Nanos(target),
             window: Nanos(int(&job["latency_window"]) * 1000),
             percentile: float(&job["latency_percentile"]),
@@ -437,7 +438,7 @@ fn from_bins(bins: &[(u64, u64)], json: &Value) -> Latency {
     Latency::from_parts(0, &counts, sums, (min, max)).expect("between the extremes")
 }
 
-fn steady(json: &Value) -> Steadiness {
+fn steady(json: &Value) -> FioSteady {
     let (criterion, limit) = json["ss"]
         .as_str()
         .and_then(|text| text.split_once(':'))
@@ -446,7 +447,7 @@ fn steady(json: &Value) -> Steadiness {
         let values = json["data"][key].as_array().expect("a list");
         values.iter().map(int).collect()
     };
-    Steadiness {
+    FioSteady {
         criterion: Criterion {
             bandwidth: criterion.starts_with("bw"),
             slope: criterion.ends_with("slope"),

@@ -1,16 +1,20 @@
 //! A distribution in the result file: exact moments, quantiles, and all values in the standard
-//! HdrHistogram encoding. Converts in both directions.
+//! HdrHistogram encoding. Converts in both directions. Messages between ranks hold the buckets in
+//! use instead.
 
+use std::borrow::Cow;
 use std::io::Read as _;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use flate2::bufread::ZlibDecoder;
-use hdrhistogram::serialization::{Deserializer, Serializer as _, V2DeflateSerializer};
-use rbench_core::Latency;
-use rbench_core::latency::HIGHEST;
-use schemars::JsonSchema;
+use hdrhistogram::serialization::{self, Serializer as _, V2DeflateSerializer};
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::de::Error as _;
 use serde::{Deserialize, Serialize};
+
+use crate::latency::{HIGHEST, Latency};
+use crate::units::Nanos;
 
 pub use hdrhistogram::Histogram;
 
@@ -97,7 +101,7 @@ impl Hist {
             .decode(&self.hdr)
             .map_err(|e| HistError::Base64(e.to_string()))?;
         check_size(&bytes)?;
-        let decoded: Histogram<u64> = Deserializer::new()
+        let decoded: Histogram<u64> = serialization::Deserializer::new()
             .deserialize(&mut bytes.as_slice())
             .map_err(|e| HistError::Encoding(e.to_string()))?;
         if decoded.len() != self.count {
@@ -138,7 +142,7 @@ fn check_size(bytes: &[u8]) -> Result<(), HistError> {
 }
 
 /// The distribution in the library's form: 1 ns to 1 h, 3 significant digits.
-pub(crate) fn histogram(latency: &Latency) -> Histogram<u64> {
+pub fn histogram(latency: &Latency) -> Histogram<u64> {
     let mut histogram =
         Histogram::<u64>::new_with_bounds(1, HIGHEST.0, 3).expect("the bounds are constants");
     let above = (latency.above() > 0).then_some((HIGHEST, latency.above()));
@@ -157,4 +161,118 @@ fn encode(latency: &Latency) -> String {
         .serialize(&histogram(latency), &mut bytes)
         .expect("writing to memory does not fail and counts are below 2^63");
     STANDARD.encode(bytes)
+}
+
+/// A distribution that can be merged with others without loss.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ExactHist {
+    /// The distribution.
+    pub hist: Hist,
+    /// Sum of all values, ns: a whole number of any size, as text.
+    pub sum_ns: String,
+    /// Sum of their squares, ns²: the same.
+    pub sum_of_squares_ns2: String,
+}
+
+impl From<&Latency> for ExactHist {
+    fn from(latency: &Latency) -> ExactHist {
+        let [sum, squares] = latency.exact_sums();
+        ExactHist {
+            hist: Hist::from(latency),
+            sum_ns: sum.to_string(),
+            sum_of_squares_ns2: squares.to_string(),
+        }
+    }
+}
+
+impl ExactHist {
+    /// The distribution.
+    ///
+    /// # Errors
+    /// Where its fields contradict each other.
+    fn latency(&self) -> Result<Latency, HistError> {
+        const SUM_MAX: u128 = 1 << 120;
+        let sum = |text: &str| text.parse().ok().filter(|sum: &u128| *sum < SUM_MAX);
+        let decoded = self.hist.latency()?;
+        if self.hist.count == 0 {
+            return Ok(Latency::default());
+        }
+        let mut above = self.hist.above;
+        let mut buckets: Vec<(Nanos, u64)> = decoded
+            .iter_recorded()
+            .map(|v| (Nanos(v.value_iterated_to()), v.count_at_value()))
+            .collect();
+        // What lies above the range stands at its end there.
+        if let Some((last, n)) = buckets.last_mut() {
+            let there = above.min(*n);
+            *n -= there;
+            above -= there;
+            *last = (*last).min(HIGHEST);
+        }
+        let extremes = (self.hist.min_ns, self.hist.max_ns);
+        let whole = || {
+            let sums = [sum(&self.sum_ns)?, sum(&self.sum_of_squares_ns2)?];
+            Latency::from_buckets(&buckets, self.hist.above, sums, extremes)
+        };
+        whole().filter(|_| above == 0).ok_or(HistError::Sums)
+    }
+}
+
+impl Serialize for Latency {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match serializer.is_human_readable() {
+            true => ExactHist::from(self).serialize(serializer),
+            false => self.to_words().serialize(serializer),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Latency {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Latency, D::Error> {
+        if deserializer.is_human_readable() {
+            let exact = ExactHist::deserialize(deserializer)?;
+            return exact.latency().map_err(D::Error::custom);
+        }
+        let words = Vec::<u64>::deserialize(deserializer)?;
+        Latency::from_words(&words).ok_or_else(|| D::Error::custom("not a distribution"))
+    }
+}
+
+impl JsonSchema for Latency {
+    fn schema_name() -> Cow<'static, str> {
+        ExactHist::schema_name()
+    }
+
+    fn schema_id() -> Cow<'static, str> {
+        ExactHist::schema_id()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        ExactHist::json_schema(generator)
+    }
+}
+
+/// For `#[serde(with)]`: `None` stands for a distribution that is empty.
+pub mod unless_empty {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    use super::Latency;
+
+    /// Writes it.
+    ///
+    /// # Errors
+    /// Those of the serializer.
+    pub fn serialize<S: Serializer>(latency: &Latency, serializer: S) -> Result<S::Ok, S::Error> {
+        Some(latency)
+            .filter(|all| !all.is_empty())
+            .serialize(serializer)
+    }
+
+    /// Reads it.
+    ///
+    /// # Errors
+    /// Those of the deserializer.
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Latency, D::Error> {
+        Ok(Option::deserialize(deserializer)?.unwrap_or_default())
+    }
 }

@@ -1,4 +1,4 @@
-//! Counts read from a result file, small enough to be added up.
+//! Counts read from a result file or a message, small enough to be added up.
 
 use serde::{Deserialize, Deserializer, de};
 
@@ -6,15 +6,21 @@ use serde::{Deserialize, Deserializer, de};
 const AMOUNT_MAX: u64 = 1 << 56;
 
 /// Reads a count; fails above [`AMOUNT_MAX`].
-pub(super) fn amount<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
+///
+/// # Errors
+/// Those of the deserializer.
+pub fn amount<'de, T: From<u64>, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
     match u64::deserialize(deserializer)? {
-        n if n <= AMOUNT_MAX => Ok(n),
+        n if n <= AMOUNT_MAX => Ok(T::from(n)),
         n => Err(de::Error::custom(format_args!("{n} is out of range"))),
     }
 }
 
 /// Reads several counts.
-pub(super) fn amounts<'de, const N: usize, D>(deserializer: D) -> Result<[u64; N], D::Error>
+///
+/// # Errors
+/// Those of the deserializer.
+pub fn amounts<'de, const N: usize, D>(deserializer: D) -> Result<[u64; N], D::Error>
 where
     [u64; N]: Deserialize<'de>,
     D: Deserializer<'de>,

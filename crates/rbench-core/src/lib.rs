@@ -34,6 +34,7 @@ pub mod residency;
 pub mod script;
 pub mod spread;
 pub mod steady;
+pub mod surroundings;
 pub mod timeline;
 pub mod units;
 

@@ -35,6 +35,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, de};
 use serde_json::{Map, Value};
 
+pub use rbench_core::surroundings::{
+    ClientProgram, FuseSettings, HostMount, NtpState, Surroundings,
+};
+
 pub use cell::{CellResult, CellValue};
 pub use check::{
     BetweenResult, CHECK_SCHEMA, CheckLoadResult, CheckResult, HostChecksResult, PairResult,
@@ -76,7 +80,7 @@ pub use residency::{
 pub use series::{Launched, LeftOut, SERIES_SCHEMA, SeriesKey, SeriesResult, SeriesStep};
 pub use settings::{IterationResult, SettingResult};
 pub use steady::SteadyResult;
-pub use surroundings::{ClientProgram, FuseSettings, HostMount, NtpState, Surroundings, remarks};
+pub use surroundings::remarks;
 pub use timeline::{GapResult, SliceTimes, TimelineRow};
 
 /// The name of the schema that this version writes.

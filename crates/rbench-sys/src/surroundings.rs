@@ -7,45 +7,15 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use nix::libc;
+use rbench_core::surroundings::{FuseSettings, HostMount, NtpState, Surroundings};
 
+use crate::mountinfo;
 use crate::standing::{Standing, standing};
 
 mod client;
 mod words;
 
-pub use client::Client;
 pub use words::without_credentials;
-
-/// Everything known about the environment.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct Surroundings {
-    /// Frequency governors of the processors, each once, by name; empty if the kernel
-    /// sets no frequencies, like in most virtual machines.
-    pub governors: Vec<String>,
-    /// Clock source of the kernel: `tsc`, `kvm-clock` …
-    pub clock_source: Option<String>,
-    /// Synchronisation of the clock.
-    pub ntp: Option<Ntp>,
-    /// Limits of this process's control groups.
-    pub limits: GroupLimits,
-    /// Connection of the FUSE mount at the target.
-    pub fuse: Option<FuseConnection>,
-    /// Program that serves the mount.
-    pub client: Option<Client>,
-}
-
-/// State of the kernel's clock discipline (adjtimex(2)).
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Ntp {
-    /// True if the clock is synchronised.
-    pub synchronised: bool,
-    /// Maximum error (us).
-    pub max_error_us: u64,
-    /// Estimated error (us).
-    pub estimated_error_us: u64,
-    /// Correction of the clock rate, parts per million.
-    pub frequency_ppm: f64,
-}
 
 /// Strictest limits that apply to this process.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -56,28 +26,27 @@ pub struct GroupLimits {
     pub memory_bytes: Option<u64>,
 }
 
-/// The kernel's parameters of a FUSE connection.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct FuseConnection {
-    /// Number of the connection.
-    pub number: u64,
-    /// Limit for requests in the background, such as read-ahead and write-back.
-    pub max_background: Option<u64>,
-    /// Number of background requests from which the file system counts as congested.
-    pub congestion_threshold: Option<u64>,
-}
-
 /// Environment of this process, which works at `target`.
 pub fn surroundings(target: &Path) -> Surroundings {
     let below = standing(target).ok();
     let fuse = below.as_ref().filter(|below| is_fuse(below));
+    let limits = group_limits(Path::new("/sys/fs/cgroup"), &own_groups());
+    let at = target.ancestors().find(|dir| dir.exists());
+    let mount = at.and_then(|at| mountinfo::of(at).ok());
     Surroundings {
         governors: governors(Path::new("/sys/devices/system/cpu")),
         clock_source: line(Path::new(
             "/sys/devices/system/clocksource/clocksource0/current_clocksource",
         )),
         ntp: ntp(),
-        limits: group_limits(Path::new("/sys/fs/cgroup"), &own_groups()),
+        cpu_limit: limits.cpus,
+        memory_limit_bytes: limits.memory_bytes,
+        mount: mount.map(|mount| HostMount {
+            fs_type: mount.fs_type,
+            source: without_credentials(&mount.source),
+            options: mount.options.join(","),
+            point: mount.mount_point.display().to_string(),
+        }),
         fuse: fuse.map(|below| connection(Path::new("/sys/fs/fuse/connections"), below.device)),
         client: fuse.and_then(client::of),
     }
@@ -118,7 +87,7 @@ fn governors(cpus: &Path) -> Vec<String> {
     all
 }
 
-fn ntp() -> Option<Ntp> {
+fn ntp() -> Option<NtpState> {
     // SAFETY: all fields are numbers, for which zero is a value.
     let mut state: libc::timex = unsafe { std::mem::zeroed() };
     // SAFETY: `state` is a valid structure, and with no mode set it is only written to.
@@ -127,7 +96,7 @@ fn ntp() -> Option<Ntp> {
         return None;
     }
     let positive = |n: libc::c_long| u64::try_from(n).unwrap_or(0);
-    Some(Ntp {
+    Some(NtpState {
         synchronised: clock_state != libc::TIME_ERROR && state.status & libc::STA_UNSYNC == 0,
         max_error_us: positive(state.maxerror),
         estimated_error_us: positive(state.esterror),
@@ -220,11 +189,11 @@ fn part(quota: f64, period: f64) -> Option<f64> {
     (period > 0.0).then(|| quota / period)
 }
 
-fn connection(root: &Path, device: u64) -> FuseConnection {
+fn connection(root: &Path, device: u64) -> FuseSettings {
     let number_of = u64::from(libc::minor(device));
     let folder = root.join(number_of.to_string());
-    FuseConnection {
-        number: number_of,
+    FuseSettings {
+        connection: number_of,
         max_background: number(&folder.join("max_background")),
         congestion_threshold: number(&folder.join("congestion_threshold")),
     }
@@ -301,8 +270,8 @@ mod tests {
         let root = tempfile::tempdir().expect("a temporary directory");
         put(root.path(), "53/max_background", "12\n");
         put(root.path(), "53/congestion_threshold", "9\n");
-        let expect = FuseConnection {
-            number: 53,
+        let expect = FuseSettings {
+            connection: 53,
             max_background: Some(12),
             congestion_threshold: Some(9),
         };

@@ -4,9 +4,10 @@
 use std::fs;
 use std::io::Read as _;
 use std::os::unix::fs::MetadataExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use nix::libc;
+use rbench_core::surroundings::ClientProgram;
 
 use super::words::{harmless, has, value};
 use crate::processes;
@@ -14,28 +15,6 @@ use crate::standing::Standing;
 
 /// Limit for inspected descriptors, as a host may have any number.
 const MOST_DESCRIPTORS: usize = 200_000;
-
-/// Program that serves a mount.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Client {
-    /// Process number.
-    pub process: u32,
-    /// Name of the process.
-    pub name: String,
-    /// File of the program.
-    pub program: Option<PathBuf>,
-    /// Command line without possible secrets.
-    pub command: Vec<String>,
-    /// Version, if the mount itself reports it.
-    pub version: Option<String>,
-    /// Attribute cache timeout of the command line (s).
-    pub attr_timeout_s: Option<f64>,
-    /// Name cache timeout of the command line (s).
-    pub entry_timeout_s: Option<f64>,
-    /// True if the command line enables the kernel's write-back cache; `None` if it does
-    /// not mention it.
-    pub writeback_cache: Option<bool>,
-}
 
 /// Processes that serve a FUSE mount, ascending, if this user may see them.
 pub(super) fn serving(below: &Standing) -> Vec<u32> {
@@ -50,16 +29,17 @@ pub(super) fn serving(below: &Standing) -> Vec<u32> {
 
 /// Client of a FUSE mount, if this user may see it. Processes that inherited the device are
 /// later in the list.
-pub(super) fn of(below: &Standing) -> Option<Client> {
+pub(super) fn of(below: &Standing) -> Option<ClientProgram> {
     let mount = below.mount.as_ref()?;
     let process = *serving(below).first()?;
     let words = command_line(process)?;
+    let program = fs::read_link(format!("/proc/{process}/exe")).ok();
     let text = |name: &str| fs::read_to_string(format!("/proc/{process}/{name}")).ok();
     let seconds = |names: &[&str]| value(&words, names).and_then(as_seconds);
-    Some(Client {
+    Some(ClientProgram {
         process,
         name: text("comm").unwrap_or_default().trim().to_owned(),
-        program: fs::read_link(format!("/proc/{process}/exe")).ok(),
+        program: program.map(|path| path.display().to_string()),
         command: harmless(&words),
         version: version(&mount.fs_type, &mount.mount_point),
         attr_timeout_s: seconds(&["attr_timeout", "attr_cache", "mfsattrcacheto"]),

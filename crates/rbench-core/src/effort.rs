@@ -1,33 +1,48 @@
 //! Use of the workers' time in a phase: in calls, in intended waits, or in the tool.
 
-use crate::units::Nanos;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::units::{Nanos, seconds};
 
 /// Number of words of [`Effort::to_words`].
 pub const EFFORT_WORDS: usize = 7;
 
-/// The time of the workers that had operations of a row, added up over them. A worker with
-/// operations of several rows (reads and writes of a mix) counts its whole time in each.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+/// How the workers of a row spent their time, summed over them. Workers with
+/// operations in several rows have all their time in each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "WorkersResult")]
 pub struct Effort {
-    /// Workers with operations of the row, including those that were given up.
+    /// Workers that had such operations, those given up included.
+    #[serde(rename = "count")]
     pub workers: u64,
-    /// Time from a worker's actual start to the end of its last operation, or of a wait after it.
-    /// It excludes `waited` and the pause in which a stonewall is agreed on.
+    /// From each worker's actual start to the end of its last operation,
+    /// without `waited_s`, s.
+    // Or to the end of a wait after it. It excludes the pause in which a stonewall is agreed on.
+    #[serde(rename = "active_s", with = "seconds")]
+    #[schemars(with = "f64")]
     pub active: Nanos,
-    /// Waits for intended starts, think time, start delays, and calls that only prepare
-    /// operations.
+    /// Waits for intended starts, think time, start delays and calls that only prepare operations, s.
+    #[serde(rename = "waited_s", with = "seconds")]
+    #[schemars(with = "f64")]
     pub waited: Nanos,
-    /// The part of `active` during which a timed call was in flight, successful or not: between
-    /// the two clock readings of an operation. With several requests at a time it is the time with
-    /// at least one submitted and not yet completed request.
+    /// The part of `active_s` in which a timed call was in flight, s.
+    // Successful or not: between the two clock readings of an operation. With several requests at
+    // a time it is the time with at least one submitted and not yet completed request.
+    #[serde(rename = "in_calls_s", with = "seconds")]
+    #[schemars(with = "f64")]
     pub in_calls: Nanos,
-    /// Sum of the service times divided by the queue depth. With several in flight, this includes
-    /// untimed opening and closing. It is the time for which all requests of a worker would have
-    /// been in flight.
+    /// Service times of all their operations, divided by the depth, s.
+    // With several in flight, this includes untimed opening and closing. It is the time for which
+    // all requests of a worker would have been in flight.
+    #[serde(rename = "full_s", with = "seconds")]
+    #[schemars(with = "f64")]
     pub full: Nanos,
     /// Workers that were given up (`--op-timeout`).
+    #[serde(skip)]
     pub given_up: u64,
     /// Operations that these workers had done without error; they are in no figure.
+    #[serde(skip)]
     pub lost: u64,
 }
 
@@ -53,6 +68,13 @@ impl Effort {
     /// have been in flight, 0 to 1.
     pub fn occupied(&self) -> Option<f64> {
         share(self.full, self.active.0.saturating_add(self.waited.0))
+    }
+
+    /// Share of the workers' time, including waits, outside calls and waits; `None` if no time
+    /// passed.
+    pub fn outside(&self) -> Option<f64> {
+        let outside = self.active.since(self.in_calls);
+        share(outside, self.active.0.saturating_add(self.waited.0))
     }
 
     /// Encodes the effort as words that add up over workers.
@@ -112,6 +134,7 @@ mod tests {
         });
         assert_eq!(sum.busy(), Some(0.7));
         assert_eq!(sum.occupied(), Some(20.0 / 140.0));
+        assert_eq!(sum.outside(), Some(30.0 / 140.0));
         assert_eq!(Effort::default().busy(), None);
     }
 }

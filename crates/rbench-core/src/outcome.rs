@@ -5,8 +5,8 @@
 //! and a timeline of its own.
 
 pub use crate::parts::{
-    Access, Cache, Differ, Found, HostOutcome, LATE_LIMITS, Late, Lateness, RankGap, RankOutcome,
-    ReplayTotals, Replayed, per_second,
+    Access, Cache, Differ, Found, HostOutcome, LATE_LIMITS, Late, LateResult, Lateness,
+    NotReplayed, RankGap, RankOutcome, ReplayTotals, Replayed, TraceName, per_second,
 };
 
 use schemars::JsonSchema;

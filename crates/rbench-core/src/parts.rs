@@ -259,38 +259,86 @@ impl Late {
     }
 }
 
-/// Totals of a replay.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+/// A trace that was replayed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "TraceResult")]
+pub struct TraceName {
+    /// Its file.
+    pub path: String,
+    /// Its form: `iolog`, `juicefs`, `strace`, `dxt`, `rbench`.
+    pub format: String,
+}
+
+/// What of the traces was not replayed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "LeftOutResult")]
+pub struct NotReplayed {
+    /// Why.
+    pub why: String,
+    /// Operations of one copy.
+    pub operations: u64,
+}
+
+/// How late operations of a replay started, after their recorded times at the speed asked for.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct LateResult {
+    /// For each of `up_to_s` so many operations were later than the one before it, and no later
+    /// than that; one more for those that were later still.
+    pub counts: Vec<u64>,
+    /// Limits, s, ascending.
+    pub up_to_s: Vec<f64>,
+    /// The share that was at most 1 ms late.
+    pub within_1ms: f64,
+    /// The latest, s.
+    pub max_s: f64,
+}
+
+impl From<Late> for LateResult {
+    fn from(late: Late) -> LateResult {
+        LateResult {
+            counts: late.counts.to_vec(),
+            up_to_s: LATE_LIMITS.map(Nanos::as_secs_f64).to_vec(),
+            within_1ms: late.within(LATE_LIMITS[2]),
+            max_s: late.max.as_secs_f64(),
+        }
+    }
+}
+
+/// A pass over the traces as a whole.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "ReplayResult")]
 pub struct ReplayTotals {
     /// The pass, from 0.
     pub iteration: u32,
-    /// The form of each trace, by its name.
-    pub traces: Vec<(String, String)>,
-    /// Operations in the traces, including those left out.
+    /// The traces, in the order given.
+    pub traces: Vec<TraceName>,
+    /// Operations in the traces: `wanted` and what is left out.
     pub found: u64,
-    /// Operations to replay, of one copy.
+    /// Operations to be replayed, of one copy.
     pub wanted: u64,
-    /// Number of copies.
+    /// Copies side by side.
     pub copies: u32,
-    /// Replayed operations of all copies, including failed ones.
+    /// Operations that were done, of all copies; failed ones included.
     pub done: u64,
-    /// Operations of one copy that were left out, by reason.
-    pub left_out: Vec<(String, u64)>,
-    /// Gaps in the traces, where data is missing.
+    /// What was left out, of one copy, and why.
+    pub left_out: Vec<NotReplayed>,
+    /// JuiceFS: uses of open files whose open is missing, which tells of lines that were lost.
     pub gaps: u64,
-    /// Processes in the traces, of one copy.
+    /// Processes (or threads) of one copy.
     pub processes: u64,
-    /// Groups of processes that share open files, of one copy. No more workers than this have
-    /// work.
+    /// Groups of processes that share open files, of one copy: each is replayed by one worker.
     pub groups: u64,
-    /// Time from the first recorded start to the last, at the speed of the replay.
+    /// From the first recorded start to the last one, at the speed asked for, s.
+    #[serde(rename = "span_s", with = "seconds")]
+    #[schemars(with = "f64")]
     pub span: Nanos,
-    /// Files, directories and links of one copy that were created beforehand.
+    /// Files, directories and links that were made beforehand, of one copy.
     pub prepared: u64,
-    /// Bytes of these files.
+    /// Their bytes.
     pub prepared_bytes: u64,
-    /// Lateness of the operations; `None` if they had no intended starts.
-    pub late: Option<Late>,
+    /// How late operations started; absent with `--as-fast-as-possible`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub late: Option<LateResult>,
 }
 
 /// `n` per second over `elapsed`; zero if no time passed.

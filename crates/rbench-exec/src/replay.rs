@@ -10,7 +10,9 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use nix::errno::Errno;
-use rbench_core::outcome::{Differ, LATE_LIMITS, Late, PhaseOutcome, ReplayTotals, Replayed};
+use rbench_core::outcome::{
+    Differ, LATE_LIMITS, Late, NotReplayed, PhaseOutcome, ReplayTotals, Replayed, TraceName,
+};
 use rbench_core::random::key;
 use rbench_core::units::{human_count, human_nanos};
 use rbench_core::{Bytes, Failure, Nanos, OpKind};
@@ -496,7 +498,10 @@ impl ReplayPass<'_> {
         ReplayTotals {
             iteration: self.iteration,
             traces: traces
-                .map(|(path, form)| (path.display().to_string(), form.format.name().to_owned()))
+                .map(|(path, form)| TraceName {
+                    path: path.display().to_string(),
+                    format: form.format.name().to_owned(),
+                })
                 .collect(),
             found: found.operations + all,
             wanted: found.operations,
@@ -504,7 +509,10 @@ impl ReplayPass<'_> {
             done: counts.done,
             left_out: left_out
                 .iter()
-                .map(|(why, n)| ((*why).to_owned(), *n))
+                .map(|(why, operations)| NotReplayed {
+                    why: (*why).to_owned(),
+                    operations: *operations,
+                })
                 .collect(),
             gaps: *gaps,
             processes: u64::from(found.processes),
@@ -512,7 +520,7 @@ impl ReplayPass<'_> {
             span: self.plan.pace.at(found.span).unwrap_or(found.span),
             prepared: found.before.len() as u64,
             prepared_bytes: found.bytes_before(),
-            late: (self.plan.pace != Pace::AsFastAsPossible).then_some(counts.late),
+            late: (self.plan.pace != Pace::AsFastAsPossible).then(|| counts.late.into()),
         }
     }
 }

@@ -118,7 +118,10 @@ fn rate(phase: &PhaseResult) -> Option<f64> {
         // Workers that were given up have no time, and their operations do not count.
         Some(workers) => {
             let lost = phase.given_up.as_ref().map_or(0, |lost| lost.workers);
-            (workers.count.saturating_sub(lost), workers.active_s)
+            (
+                workers.workers.saturating_sub(lost),
+                workers.active.as_secs_f64(),
+            )
         }
         // Earlier versions did not record it.
         None => (1, phase.elapsed_s),

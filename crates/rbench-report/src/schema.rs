@@ -30,6 +30,7 @@ mod timeline;
 
 use std::collections::BTreeMap;
 
+use rbench_core::outcome::ReplayTotals;
 use rbench_core::timeline::{BINS, SLICE_BINS};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, de};
@@ -52,7 +53,7 @@ pub use comparison::{
     ComparisonResult, NotCompared, Samples,
 };
 pub use dead_mounts::{DeadMountResult, DeadMountRow};
-pub use effort::{GivenUpResult, WorkersResult};
+pub use effort::GivenUpResult;
 pub use fio::{FioEntry, FioForm, FioShown, FioSteady, FioTarget};
 pub use forms::{Forms, Kinds, MdtestForm, Print};
 pub use io500::{Io500Phase, Io500Result};
@@ -72,7 +73,7 @@ pub use probe::{
     AbilityResult, AbilityVerdict, HostProbeResult, PROBE_SCHEMA, ProbeResult, SightResult,
 };
 pub use repetition::{Enough, RepetitionResult};
-pub use replay::{LateResult, LeftOutResult, ReplayResult, ReplayedResult, TraceResult};
+pub use replay::ReplayedResult;
 pub use residency::{
     CacheResult, CameRoundResult, EvidenceResult, FetchedResult, OwnResult, PagesResult,
     RequestsResult, ResidencyResult,
@@ -125,7 +126,7 @@ pub struct RunResult {
     pub dead_mounts: Vec<DeadMountResult>,
     /// Of replays: each pass over the traces as a whole.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub replays: Vec<ReplayResult>,
+    pub replays: Vec<ReplayTotals>,
     /// The phases in the order of execution.
     pub phases: Vec<PhaseResult>,
     /// Statistics over the iterations.

@@ -387,7 +387,7 @@ impl Listener for Recording<'_> {
     }
 
     fn replayed(&mut self, totals: ReplayTotals) {
-        self.report.result.replays.push(totals.into());
+        self.report.result.replays.push(totals);
     }
 
     fn job_logs(&mut self, logs: Vec<JobLog>) {

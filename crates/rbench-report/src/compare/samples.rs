@@ -211,7 +211,7 @@ impl RowSamples {
         }
         self.errors = self.errors.saturating_add(phase.error_count());
         self.unissued = self.unissued.saturating_add(phase.unissued);
-        let workers = phase.workers.as_ref().map_or(0, |workers| workers.count);
+        let workers = phase.workers.as_ref().map_or(0, |workers| workers.workers);
         self.workers = self.workers.saturating_add(workers);
         if phase.items == 0 {
             return Ok(());

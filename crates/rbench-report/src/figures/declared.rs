@@ -161,16 +161,16 @@ pub const FIGURES: &[Figure] = figures! {
     "continued", "Continued", Count, ["continued"], Count(|p| Some(p.continued)),
         "short reads and writes that further calls completed",
         better(Lower, Not(COUNTED));
-    "workers", "Workers", Count, ["workers.count"], Largest(|p| Some(p.workers.as_ref()?.count as f64)),
+    "workers", "Workers", Count, ["workers.count"], Largest(|p| Some(p.workers.as_ref()?.workers as f64)),
         "workers that had such operations";
-    "workers_active_s", "Active", Seconds, ["workers.active_s"], Number(|p| Some(p.workers.as_ref()?.active_s)),
+    "workers_active_s", "Active", Seconds, ["workers.active_s"], Number(|p| Some(p.workers.as_ref()?.active.as_secs_f64())),
         "time of all workers from their start to their end, without waits";
-    "workers_waited_s", "Waited", Seconds, ["workers.waited_s"], Number(|p| Some(p.workers.as_ref()?.waited_s)),
+    "workers_waited_s", "Waited", Seconds, ["workers.waited_s"], Number(|p| Some(p.workers.as_ref()?.waited.as_secs_f64())),
         "time of all workers spent waiting: for intended starts, think time, start delays, untimed calls";
     "workers_in_calls_s", "In flight", Seconds, ["workers.in_calls_s"],
-        Number(|p| Some(p.workers.as_ref()?.in_calls_s)),
+        Number(|p| Some(p.workers.as_ref()?.in_calls.as_secs_f64())),
         "time of all workers with a timed call in flight";
-    "workers_full_s", "At full depth", Seconds, ["workers.full_s"], Number(|p| Some(p.workers.as_ref()?.full_s)),
+    "workers_full_s", "At full depth", Seconds, ["workers.full_s"], Number(|p| Some(p.workers.as_ref()?.full.as_secs_f64())),
         "service times of all operations / depth: the time of all workers at full depth";
     "stonewall_deadline_s", "Stonewall", Seconds, ["stonewall.deadline_s"],
         Number(|p| Some(p.stonewall.as_ref()?.deadline.as_secs_f64())),

@@ -277,7 +277,7 @@ impl KneeResult {
                 missed: phase.missed,
                 figures: self.objective.figures(phase).unwrap_or_default(),
             };
-            let workers = phase.workers.as_ref().map_or(0, |workers| workers.count);
+            let workers = phase.workers.as_ref().map_or(0, |workers| workers.workers);
             if !closed && !row.says_nothing() {
                 far_behind |= row.unissued as f64 > FAR_BEHIND * row.due() as f64;
                 reasons.extend(self.objective.broken(&row, workers));

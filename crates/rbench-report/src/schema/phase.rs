@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use rbench_core::Nanos;
+use rbench_core::effort::Effort;
 use rbench_core::failure::{Example, FailureKind, Failures};
 use rbench_core::hist::Hist;
 use rbench_core::outcome::{
@@ -15,8 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     CameRoundResult, ClientCostResult, GapResult, GivenUpResult, MarkCost, PhaseMark,
-    ReplayedResult, ResidencyResult, SteadyResult, TimelineRow, WorkersResult, marks,
-    timeline as slices,
+    ReplayedResult, ResidencyResult, SteadyResult, TimelineRow, marks, timeline as slices,
 };
 
 /// One phase: a row of the report.
@@ -96,7 +96,7 @@ pub struct PhaseResult {
     pub busy: Option<f64>,
     /// How the workers spent their time.
     #[serde(default)]
-    pub workers: Option<WorkersResult>,
+    pub workers: Option<Effort>,
     /// No worker had more than one of these operations: they have a time and no
     /// rate.
     #[serde(default)]
@@ -398,7 +398,7 @@ impl PhaseResult {
             measured_from_s: measured_from.as_secs_f64(),
             set_aside_s: set_aside.as_secs_f64(),
             busy: effort.busy(),
-            workers: (effort.workers > 0).then(|| WorkersResult::from(*effort)),
+            workers: (effort.workers > 0).then_some(*effort),
             one_each: *one_each,
             first_failed: first_failed.clone(),
             rewritten: rewritten.map(CameRoundResult::from),

@@ -2,10 +2,11 @@
 //! compared with the recording.
 
 use rbench_core::hist::Hist;
+use rbench_core::outcome::ReplayTotals;
 use rbench_core::units::{human_bytes, human_count};
 
 use super::{for_phases, iterations, label, seconds, time_of};
-use crate::schema::{PhaseResult, ReplayResult, RunResult};
+use crate::schema::{PhaseResult, RunResult};
 use crate::table::{NONE, Table, left, right, sentence};
 use crate::view::View;
 
@@ -30,7 +31,7 @@ pub fn render(result: &RunResult, view: View) -> String {
 /// The facts about each pass, in sentences.
 pub(crate) fn lines(result: &RunResult) -> Vec<String> {
     let total = iterations(result);
-    let of = |replay: &ReplayResult| {
+    let of = |replay: &ReplayTotals| {
         let pass = match total {
             0 | 1 => String::new(),
             _ => format!("Iteration {}: ", replay.iteration.saturating_add(1)),
@@ -51,7 +52,7 @@ pub(crate) fn lines(result: &RunResult) -> Vec<String> {
     result.replays.iter().flat_map(of).collect()
 }
 
-fn counts(replay: &ReplayResult) -> String {
+fn counts(replay: &ReplayTotals) -> String {
     let forms: Vec<&str> = replay.traces.iter().map(|t| t.format.as_str()).collect();
     let mut names = forms.clone();
     names.dedup();
@@ -71,7 +72,7 @@ fn counts(replay: &ReplayResult) -> String {
         human_count(replay.done),
         number(replay.processes, "process", "processes"),
         number(replay.groups, "group", "groups"),
-        seconds(replay.span_s),
+        seconds(replay.span.as_secs_f64()),
     )
 }
 
@@ -83,7 +84,7 @@ fn number(count: u64, one: &str, several: &str) -> String {
     )
 }
 
-fn left_out(replay: &ReplayResult) -> Option<String> {
+fn left_out(replay: &ReplayTotals) -> Option<String> {
     let all: u64 = replay.left_out.iter().map(|left| left.operations).sum();
     let reasons = replay.left_out.iter();
     let reasons: Vec<String> = reasons
@@ -92,7 +93,7 @@ fn left_out(replay: &ReplayResult) -> Option<String> {
     (all > 0).then(|| format!("Left out {}: {}.", human_count(all), reasons.join("; ")))
 }
 
-fn before(replay: &ReplayResult) -> String {
+fn before(replay: &ReplayTotals) -> String {
     match replay.prepared {
         0 => "No files existed before the trace.".to_owned(),
         some => format!(
@@ -103,7 +104,7 @@ fn before(replay: &ReplayResult) -> String {
     }
 }
 
-fn late(replay: &ReplayResult) -> Option<String> {
+fn late(replay: &ReplayTotals) -> Option<String> {
     let late = replay.late.as_ref()?;
     Some(format!(
         "{:.2}% of the operations started within 1 ms of their recorded time, the latest {} after it.",

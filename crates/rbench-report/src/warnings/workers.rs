@@ -1,9 +1,10 @@
 //! Rules about the workers' time: the share outside calls, and the causes of a missed rate.
 
+use rbench_core::effort::Effort;
 use rbench_core::units::{human_count, human_nanos};
 
 use super::{Finding, is_torn, seconds};
-use crate::schema::{PhaseResult, RunResult, WorkersResult};
+use crate::schema::{PhaseResult, RunResult};
 use crate::summary::is_short;
 
 /// Minimum share of the workers' time in calls.
@@ -103,9 +104,9 @@ pub(super) fn behind(_: &RunResult, phase: &PhaseResult) -> Option<Finding> {
 }
 
 /// The cause of a missed rate.
-fn culprit(workers: Option<&WorkersResult>) -> String {
+fn culprit(workers: Option<&Effort>) -> String {
     const TARGET: &str = "the target did not keep up";
-    let shares = workers.and_then(|w| Some((w.count, w.occupied()?, w.outside()?)));
+    let shares = workers.and_then(|w| Some((w.workers, w.occupied()?, w.outside()?)));
     let Some((count, occupied, outside)) = shares else {
         return TARGET.to_owned();
     };

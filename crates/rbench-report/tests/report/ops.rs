@@ -1,9 +1,9 @@
 //! Tests the per-operation table.
 
-use rbench_core::OpKind;
+use rbench_core::effort::Effort;
 use rbench_core::outcome::Cache;
+use rbench_core::{Nanos, OpKind};
 use rbench_report::View;
-use rbench_report::schema::WorkersResult;
 use rbench_report::{ops, text};
 use serde_json::json;
 
@@ -26,13 +26,15 @@ fn rows_stand_in_the_order_of_the_table_and_what_no_call_reaches_says_why() {
     let spec = json!({"rows": "mkdir,unlink,lookup,newchunk", "ops": "1000", "iterations": "1"});
     let mut result = run(1, 1, spec, phases);
     let mkdir = &mut result.phases[2];
-    mkdir.workers = Some(WorkersResult {
-        count: 2,
-        active_s: mkdir.elapsed_s,
+    let elapsed = Nanos((1e9 * mkdir.elapsed_s) as u64);
+    mkdir.workers = Some(Effort {
+        workers: 2,
+        active: elapsed,
         // One worker finished long before the other.
-        waited_s: 0.1 * mkdir.elapsed_s,
-        in_calls_s: mkdir.elapsed_s,
-        full_s: mkdir.elapsed_s,
+        waited: Nanos(elapsed.0 / 10),
+        in_calls: elapsed,
+        full: elapsed,
+        ..Effort::default()
     });
     assert!(ops::is_table(&result));
     let text = ops::render(&result, View::default());

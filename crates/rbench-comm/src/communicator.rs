@@ -25,8 +25,8 @@ pub enum CommError {
     /// Another rank has ended (threads communicator).
     #[error("rank {0} has exited")]
     Gone(Rank),
-    /// A message between ranks is damaged: both ends are the same program.
-    #[error("a message from rank {0} arrived incomplete")]
+    /// A message from that rank of its group is damaged: both ends are the same program.
+    #[error("a message from rank {0} of a group of ranks arrived incomplete")]
     Garbled(Rank),
     /// MPI could not be started as this program needs it.
     #[error("{0}")]

@@ -15,7 +15,7 @@ use rbench_core::units::{human_bandwidth, human_bytes, human_count, human_nanos,
 use crate::schema::PhaseResult;
 
 pub use declared::{FIGURES, NOT_FIGURES, QUANTITIES};
-pub use rows::{Figures, Row};
+pub use rows::Row;
 
 /// An output that shows figures of phases.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

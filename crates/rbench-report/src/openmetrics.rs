@@ -8,11 +8,10 @@ use rbench_core::hist::Hist;
 use crate::figures::{self, Figure, Measure, Output, QUANTITIES, Read, Unit, Value};
 use crate::schema::{LiveFigures, LiveProgress, LiveResult, LiveState, PhaseResult, RunResult};
 
-/// Kind, unit and meaning of a family.
+/// Kind and meaning of a family.
 struct Family<T: 'static> {
     name: &'static str,
     kind: &'static str,
-    unit: &'static str,
     help: &'static str,
     samples: fn(&mut Samples<'_>, &T),
 }
@@ -42,7 +41,6 @@ const FAMILIES: &[Family<RunResult>] = &[
     Family {
         name: "rbench_run",
         kind: "info",
-        unit: "",
         help: "A run of rbench, with its version and target",
         samples: |out, result| {
             let world = &result.world;
@@ -64,7 +62,6 @@ const FAMILIES: &[Family<RunResult>] = &[
     Family {
         name: "rbench_label",
         kind: "info",
-        unit: "",
         help: "A label of the run",
         samples: |out, result| {
             for (name, value) in &result.run.labels {
@@ -75,14 +72,12 @@ const FAMILIES: &[Family<RunResult>] = &[
     Family {
         name: "rbench_run_complete",
         kind: "gauge",
-        unit: "",
         help: "Whether every phase of the run finished",
         samples: |out, result| out.add("", &[], f64::from(u8::from(result.complete))),
     },
     Family {
         name: "rbench_warning",
         kind: "gauge",
-        unit: "",
         help: "Warnings of the run by code",
         samples: |out, result| {
             let mut codes: Vec<&str> = result.warnings.iter().map(|w| w.code.as_str()).collect();
@@ -95,7 +90,6 @@ const FAMILIES: &[Family<RunResult>] = &[
     Family {
         name: "rbench_errors",
         kind: "counter",
-        unit: "",
         help: "Failed operations by error",
         samples: |out, result| {
             each_phase(result, |phase, key| {
@@ -109,7 +103,6 @@ const FAMILIES: &[Family<RunResult>] = &[
     Family {
         name: LATENCY,
         kind: "summary",
-        unit: "seconds",
         help: "Time of an operation, from its actual (service) or intended (response) start",
         samples: |out, result| {
             let listed = figures::listed(Output::OpenMetrics);
@@ -130,7 +123,6 @@ const FAMILIES: &[Family<RunResult>] = &[
     Family {
         name: "rbench_client_cpu_seconds",
         kind: "counter",
-        unit: "seconds",
         help: "CPU time of the file system's client on a host while the phase ran",
         samples: |out, result| {
             each_phase(result, |phase, key| {
@@ -145,7 +137,6 @@ const FAMILIES: &[Family<RunResult>] = &[
     Family {
         name: "rbench_host_operations",
         kind: "counter",
-        unit: "",
         help: "Operations done without error on a host",
         samples: |out, result| {
             each_phase(result, |phase, key| {
@@ -159,7 +150,6 @@ const FAMILIES: &[Family<RunResult>] = &[
     Family {
         name: "rbench_host_latency_seconds",
         kind: "summary",
-        unit: "seconds",
         help: "Service time of an operation on a host",
         samples: |out, result| {
             each_phase(result, |phase, key| {
@@ -177,7 +167,6 @@ const LIVE_FAMILIES: &[Family<LiveResult>] = &[
     Family {
         name: "rbench_stopping",
         kind: "gauge",
-        unit: "",
         help: "Whether a stop was requested",
         samples: |out, now| {
             out.add(
@@ -190,77 +179,66 @@ const LIVE_FAMILIES: &[Family<LiveResult>] = &[
     Family {
         name: "rbench_phase",
         kind: "info",
-        unit: "",
         help: "The running phase, or the work between phases",
         samples: |out, now| out.add("_info", &[("label", &now.label)], 1.0),
     },
     Family {
         name: "rbench_phase_elapsed_seconds",
         kind: "gauge",
-        unit: "seconds",
         help: "Time since the start of the running phase",
         samples: |out, now| progress(out, now, |p| Some(p.elapsed_s)),
     },
     Family {
         name: "rbench_phase_left_seconds",
         kind: "gauge",
-        unit: "seconds",
         help: "Time until the end of the phase, if known",
         samples: |out, now| progress(out, now, |p| p.left_s),
     },
     Family {
         name: "rbench_phase_operations",
         kind: "gauge",
-        unit: "",
         help: "Operations of the running phase, done without error",
         samples: |out, now| progress(out, now, |p| Some(p.items as f64)),
     },
     Family {
         name: "rbench_phase_planned_operations",
         kind: "gauge",
-        unit: "",
         help: "Total operations of the phase, if known",
         samples: |out, now| progress(out, now, |p| Some(p.total? as f64)),
     },
     Family {
         name: "rbench_phase_failed_operations",
         kind: "gauge",
-        unit: "",
         help: "Operations of the phase that failed",
         samples: |out, now| progress(out, now, |p| Some(p.failed as f64)),
     },
     Family {
         name: "rbench_backlog_operations",
         kind: "gauge",
-        unit: "",
         help: "In an open loop: due operations that are not done",
         samples: |out, now| progress(out, now, |p| Some(p.backlog? as f64)),
     },
     Family {
         name: "rbench_interval_operations_per_second",
         kind: "gauge",
-        unit: "",
         help: "Operations per second without error in the last interval",
         samples: |out, now| each_row(out, now, |f| f.rate),
     },
     Family {
         name: "rbench_interval_bytes_per_second",
         kind: "gauge",
-        unit: "",
         help: "Bytes per second in the last interval",
         samples: |out, now| each_row(out, now, |f| f.bandwidth),
     },
     Family {
         name: "rbench_interval_errors",
         kind: "gauge",
-        unit: "",
         help: "Operations that failed in the last interval",
         samples: |out, now| each_row(out, now, |f| f.errors as f64),
     },
     Family {
         name: "rbench_interval_latency_seconds",
         kind: "gauge",
-        unit: "seconds",
         help: "Latency quantiles of the last interval, from the intended start if there is one",
         samples: |out, now| {
             for row in &now.rows {
@@ -271,7 +249,6 @@ const LIVE_FAMILIES: &[Family<LiveResult>] = &[
     Family {
         name: "rbench_longest_gap_seconds",
         kind: "gauge",
-        unit: "seconds",
         help: "The longest time in which no operation of the row finished, if longer than an interval",
         samples: |out, now| {
             for row in &now.rows {
@@ -284,7 +261,6 @@ const LIVE_FAMILIES: &[Family<LiveResult>] = &[
     Family {
         name: "rbench_host_interval_operations_per_second",
         kind: "gauge",
-        unit: "",
         help: "Operations per second of a host without error in the last interval",
         samples: |out, now| {
             for host in &now.hosts {
@@ -295,7 +271,6 @@ const LIVE_FAMILIES: &[Family<LiveResult>] = &[
     Family {
         name: "rbench_host_interval_latency_seconds",
         kind: "gauge",
-        unit: "seconds",
         help: "Latency quantiles of a host in the last interval, from the intended start if there is one",
         samples: |out, now| {
             for host in &now.hosts {
@@ -306,7 +281,6 @@ const LIVE_FAMILIES: &[Family<LiveResult>] = &[
     Family {
         name: "rbench_host_silent_seconds",
         kind: "gauge",
-        unit: "seconds",
         help: "Time since the host's last finished operation in the running phase",
         samples: |out, now| {
             for host in &now.hosts {
@@ -317,7 +291,6 @@ const LIVE_FAMILIES: &[Family<LiveResult>] = &[
     Family {
         name: "rbench_busy_processors",
         kind: "gauge",
-        unit: "",
         help: "Processors that rbench itself (tool) and the file system's client keep busy",
         samples: |out, now| {
             let both = [("tool", now.tool_cpus), ("client", now.client_cpus)];
@@ -403,15 +376,11 @@ fn of_figure<'r>(
         Unit::Micros => 1e6,
         _ => 1.0,
     };
-    let units = ["seconds", "bytes"];
-    let unit = units
-        .into_iter()
-        .find(|unit| name.ends_with(&format!("_{unit}")));
     let mut help = figure.about.to_owned();
     if let Some(first) = help.get_mut(..1) {
         first.make_ascii_uppercase();
     }
-    let head = [name.as_str(), kind, unit.unwrap_or_default(), help.as_str()];
+    let head = [name.as_str(), kind, help.as_str()];
     let text = family(head, results, |out, result: &RunResult| {
         each_phase(result, |phase, key| match figure.of(phase) {
             Some(Value::Word(word)) => {
@@ -434,17 +403,16 @@ impl<T> Family<T> {
         let Family {
             name,
             kind,
-            unit,
             help,
             samples,
         } = self;
-        family([name, kind, unit, help], results, samples)
+        family([name, kind, help], results, samples)
     }
 }
 
-/// A family, by its name, kind, unit and meaning; empty without a sample.
+/// A family, by its name, kind and meaning; empty without a sample.
 fn family<'r, T: 'static>(
-    [name, kind, unit, help]: [&str; 4],
+    [name, kind, help]: [&str; 3],
     results: impl Iterator<Item = (&'r str, &'r T)>,
     samples: impl Fn(&mut Samples<'_>, &T),
 ) -> String {
@@ -460,10 +428,10 @@ fn family<'r, T: 'static>(
     if lines.is_empty() {
         return lines;
     }
-    let unit = match unit {
-        "" => String::new(),
-        unit => format!("# UNIT {name} {unit}\n"),
-    };
+    // The unit of a family is the end of its name.
+    let mut units = ["seconds", "bytes"].into_iter();
+    let unit = units.find(|unit| name.ends_with(&format!("_{unit}")));
+    let unit = unit.map_or_else(String::new, |unit| format!("# UNIT {name} {unit}\n"));
     format!("# TYPE {name} {kind}\n{unit}# HELP {name} {help}\n{lines}")
 }
 

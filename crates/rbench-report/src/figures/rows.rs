@@ -2,10 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use hdrhistogram::Histogram;
-
-use super::{FIGURES, Value, find, quantity};
+use super::{FIGURES, Figure, Value, find, quantity};
 use crate::schema::{PhaseResult, RunResult};
+use crate::table::NONE;
 
 /// The figures of one or several iterations of a phase.
 #[derive(Debug, Clone)]
@@ -16,19 +15,24 @@ pub struct Row<'p> {
 }
 
 impl<'p> Row<'p> {
-    /// The row of one phase; of several iterations together.
-    pub fn of(phases: Vec<&'p PhaseResult>) -> Row<'p> {
-        let values = FIGURES.iter().filter_map(|figure| {
-            let value = match phases.as_slice() {
-                [phase] => figure.of(phase),
-                several => figure.over(several),
-            };
-            Some((figure.name, value?))
-        });
+    fn new(
+        phases: Vec<&'p PhaseResult>,
+        value: impl Fn(&Figure, &[&'p PhaseResult]) -> Option<Value<'p>>,
+    ) -> Row<'p> {
+        let values = FIGURES.iter();
+        let values = values.filter_map(|figure| Some((figure.name, value(figure, &phases)?)));
         Row {
             values: values.collect(),
             phases,
         }
+    }
+
+    /// Of one phase; of several iterations together.
+    pub fn of(phases: Vec<&'p PhaseResult>) -> Row<'p> {
+        Row::new(phases, |figure, phases| match phases {
+            [phase] => figure.of(phase),
+            several => figure.over(several),
+        })
     }
 
     /// The rows of a run in the order of their first appearance, each over all iterations.
@@ -36,7 +40,24 @@ impl<'p> Row<'p> {
         by_name(&result.phases).into_iter().map(Row::of).collect()
     }
 
-    /// The value of a figure, or of a quantity of its times.
+    /// The same, without the rates of phases that did not reach their end.
+    pub fn finished(result: &'p RunResult) -> Vec<Row<'p>> {
+        let rows = by_name(&result.phases).into_iter();
+        rows.map(|row| Row::new(row, |figure, phases| figure.over(phases)))
+            .collect()
+    }
+
+    /// Name of the phase for machines.
+    pub fn name(&self) -> &'p str {
+        self.phases.first().map_or("", |phase| &phase.name)
+    }
+
+    /// Name of the phase for people.
+    pub fn label(&self) -> &'p str {
+        self.phases.first().map_or("", |phase| &phase.label)
+    }
+
+    /// The value of a figure, or of a quantity of its times; `None` where it does not have it.
     pub fn number(&self, figure: &str, of: &str) -> Option<f64> {
         self.values.get(figure)?.number(quantity(of))
     }
@@ -46,33 +67,34 @@ impl<'p> Row<'p> {
         find(figure)?.show(self.values.get(figure)?, quantity(of))
     }
 
+    /// Like [`Row::show`], with a dash if there is no value.
+    pub fn text(&self, figure: &str, of: &str) -> String {
+        self.show(figure, of).unwrap_or_else(|| NONE.to_owned())
+    }
+
+    /// Operations per second; `None` if the phase has no rate (`one_each`).
+    pub fn rate(&self) -> Option<f64> {
+        self.number("rate", "")
+    }
+
+    /// Mean service time, ns.
+    pub fn mean_ns(&self) -> Option<f64> {
+        self.number("service", "mean")
+    }
+
+    /// A quantile of the service time (0 to 1), ns, however few there are; of several iterations
+    /// together.
+    pub fn quantile_ns(&self, quantile: f64) -> Option<f64> {
+        match self.values.get("service")? {
+            Value::Merged(all) => Some(all.value_at_quantile(quantile) as f64),
+            _ => None,
+        }
+    }
+
     /// Returns true if it has a figure.
     pub fn has(&self, figure: &str) -> bool {
         self.values.contains_key(figure)
     }
-}
-
-/// One row of a run: rates are arithmetic means over the iterations that reached
-/// their end, service times those of all their operations together.
-#[derive(Debug, Clone)]
-pub struct Figures {
-    /// Name of the phase for machines.
-    pub name: String,
-    /// Name of the phase for people.
-    pub label: String,
-    /// Operations a second: [`PhaseResult::rate`]. `None` where the phase has no
-    /// rate (`one_each`).
-    pub rate: Option<f64>,
-    /// Bytes a second; `None` where no bytes moved.
-    pub bandwidth: Option<f64>,
-    /// Operations done without error.
-    pub items: u64,
-    /// Failed operations.
-    pub errors: u64,
-    /// Service times, ns; `None` where the file holds none that can be read.
-    pub service: Option<Histogram<u64>>,
-    /// The verdict on the cache, the same in all iterations, or else `mixed`.
-    pub cache: Option<String>,
 }
 
 /// The rows of a run with their iterations.
@@ -85,48 +107,4 @@ fn by_name(phases: &[PhaseResult]) -> Vec<Vec<&PhaseResult>> {
         }
     }
     rows
-}
-
-impl Figures {
-    /// The rows of a run in the order of their first appearance.
-    pub fn of(result: &RunResult) -> Vec<Figures> {
-        let rows = by_name(&result.phases);
-        rows.iter().map(|row| Figures::over(row)).collect()
-    }
-
-    fn over(phases: &[&PhaseResult]) -> Figures {
-        let value = |name: &str| find(name).and_then(|figure| figure.over(phases));
-        let number = |name: &str| value(name)?.number(None);
-        let count = |name: &str| match value(name) {
-            Some(Value::Count(n)) => n,
-            _ => 0,
-        };
-        Figures {
-            name: phases[0].name.clone(),
-            label: phases[0].label.clone(),
-            rate: number("rate"),
-            bandwidth: number("bandwidth"),
-            items: count("items"),
-            errors: count("errors"),
-            service: match value("service") {
-                Some(Value::Merged(all)) => Some(*all),
-                _ => None,
-            },
-            cache: match value("cache") {
-                Some(Value::Word(word)) => Some(word),
-                _ => None,
-            },
-        }
-    }
-
-    /// Mean service time, ns.
-    pub fn mean_ns(&self) -> Option<f64> {
-        self.service.as_ref().map(Histogram::mean)
-    }
-
-    /// A quantile of the service time (0 to 1), ns.
-    pub fn quantile_ns(&self, quantile: f64) -> Option<f64> {
-        let service = self.service.as_ref()?;
-        Some(service.value_at_quantile(quantile) as f64)
-    }
 }

@@ -53,8 +53,8 @@ pub fn table(runs: &[Shown<'_>]) -> Markup {
             tbody { @for (name, label) in super::operations(runs) { tr {
                 td { (printable(label)) }
                 @for rows in &rows {
-                    @let row = rows.iter().find(|row| row.phases[0].name == name);
-                    @for (_, figure, of) in figures { td { (row.and_then(|row| row.show(figure, of)).unwrap_or_else(|| NONE.to_owned())) } }
+                    @let row = rows.iter().find(|row| row.name() == name);
+                    @for (_, figure, of) in figures { td { (row.map_or_else(|| NONE.to_owned(), |row| row.text(figure, of))) } }
                 }
                 @for comparison in &against { (verdict(comparison.as_ref().ok(), name)) }
             } } }

@@ -6,7 +6,7 @@ use rbench_core::units::human_nanos;
 use super::charts::{Chart, short};
 use super::svg::{Axis, Content, chart};
 use super::{Shown, figure, knee, overview};
-use crate::figures::Figures;
+use crate::figures::Row;
 use crate::schema::SeriesResult;
 use crate::series;
 use crate::table::printable;
@@ -70,13 +70,13 @@ fn demonstrates(all: &SeriesResult) -> bool {
 }
 
 /// A measured cell: its position on the axis, its line, and its figures.
-struct Cell {
+struct Cell<'s> {
     at: usize,
     line: String,
-    rows: Vec<Figures>,
+    rows: Vec<Row<'s>>,
 }
 
-fn cells(all: &SeriesResult) -> Vec<Cell> {
+fn cells(all: &SeriesResult) -> Vec<Cell<'_>> {
     let Some((across, others)) = all.keys.split_last() else {
         return Vec::new();
     };
@@ -90,7 +90,7 @@ fn cells(all: &SeriesResult) -> Vec<Cell> {
         Some(Cell {
             at,
             line: line.collect::<Vec<String>>().join(", "),
-            rows: Figures::of(cell.result.as_ref()?),
+            rows: Row::finished(cell.result.as_ref()?),
         })
     });
     cells.collect()
@@ -120,11 +120,11 @@ fn curves(all: &SeriesResult, operation: &str) -> Vec<Chart> {
             names.push(&cell.line);
         }
     }
-    let lines = |value: fn(&Figures) -> Option<f64>| {
+    let lines = |value: fn(&Row<'_>) -> Option<f64>| {
         let line = |(n, name): (usize, &&str)| {
             let on = cells.iter().filter(|cell| cell.line == **name);
             let points = on.filter_map(|cell| {
-                let row = cell.rows.iter().find(|row| row.name == operation)?;
+                let row = cell.rows.iter().find(|row| row.name() == operation)?;
                 Some((cell.at as f64, value(row)?))
             });
             let mut points: Vec<(f64, f64)> = points.collect();
@@ -183,7 +183,7 @@ fn curves(all: &SeriesResult, operation: &str) -> Vec<Chart> {
     let over = printable(&across.name);
     let rate = draw(
         format!("Operations per second over {over}"),
-        lines(|row| row.rate),
+        lines(|row| row.rate()),
         false,
     );
     let p99 = draw(

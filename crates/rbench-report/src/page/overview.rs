@@ -37,7 +37,7 @@ pub fn section(runs: &[Shown<'_>]) -> Markup {
             label,
             rows: rows
                 .iter()
-                .map(|rows| rows.iter().find(|row| row.phases[0].name == name).cloned())
+                .map(|rows| rows.iter().find(|row| row.name() == name).cloned())
                 .collect(),
         })
         .collect();

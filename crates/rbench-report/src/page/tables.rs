@@ -117,10 +117,10 @@ pub fn others(result: &RunResult) -> Markup {
     html! { @if !figures.is_empty() { details {
         summary { "All other figures" }
         div.wide { table {
-            thead { tr { th { "Figure" } @for row in &rows { th { (printable(&row.phases[0].label)) } } } }
+            thead { tr { th { "Figure" } @for row in &rows { th { (printable(row.label())) } } } }
             tbody { @for figure in figures { tr {
                 td title=(figure.about) { (figure.title) }
-                @for row in &rows { td { (row.show(figure.name, "").unwrap_or_else(|| NONE.to_owned())) } }
+                @for row in &rows { td { (row.text(figure.name, "")) } }
             } } }
         } }
     } } }

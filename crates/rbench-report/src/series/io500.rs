@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use rbench_core::units::{human_count, human_nanos};
 
-use crate::figures::Figures;
+use crate::figures::Row;
 use crate::schema::{Io500Phase, Io500Result, PhaseResult, SeriesResult};
 use crate::table::{NONE, Table, left, right, sentence};
 use crate::view::View;
@@ -63,12 +63,12 @@ fn lines(io500: &Io500Result) -> String {
 fn rows<'s>(
     series: &'s SeriesResult,
     io500: &'s Io500Result,
-) -> impl Iterator<Item = (&'s Io500Phase, &'s PhaseResult, Figures)> {
+) -> impl Iterator<Item = (&'s Io500Phase, &'s PhaseResult, Row<'s>)> {
     io500.phases.iter().filter_map(|phase| {
         let cell = series.done(phase.cell?)?;
         let row = phase.row_of(cell)?;
-        let figures = Figures::of(cell.result.as_ref()?).into_iter();
-        let figures = figures.into_iter().find(|other| other.name == row.name)?;
+        let rows = Row::finished(cell.result.as_ref()?);
+        let figures = rows.into_iter().find(|other| other.name() == row.name)?;
         Some((phase, row, figures))
     })
 }
@@ -87,24 +87,21 @@ fn table(series: &SeriesResult, io500: &Io500Result, view: View) -> String {
         left("Cache").optional(),
     ]);
     for (phase, row, figures) in rows(series, io500) {
-        let none = || NONE.to_owned();
-        let time = |ns: Option<f64>| ns.map_or_else(none, human_nanos);
-        // With fewer operations the quantile would be the maximum.
-        let far = |quantile: f64, least: u64| {
-            let enough = figures.items >= least;
-            time(figures.quantile_ns(quantile).filter(|_| enough))
+        let at = |quantile: f64| {
+            let ns = figures.quantile_ns(quantile);
+            ns.map_or_else(|| NONE.to_owned(), human_nanos)
         };
         table.row([
             phase.name.clone(),
-            human_count(figures.items),
-            time(figures.mean_ns()),
-            time(figures.quantile_ns(0.5)),
-            far(0.99, 100),
-            far(0.999, 1000),
-            time(figures.quantile_ns(1.0)),
-            human_count(figures.errors),
+            figures.text("items", ""),
+            figures.text("service", "mean"),
+            at(0.5),
+            figures.text("service", "p99"),
+            figures.text("service", "p99.9"),
+            at(1.0),
+            figures.text("errors", ""),
             slowest(row).unwrap_or_default(),
-            figures.cache.clone().unwrap_or_else(none),
+            figures.text("cache", ""),
         ]);
     }
     match table.is_empty() {

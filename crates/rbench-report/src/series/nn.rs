@@ -3,7 +3,7 @@
 
 use rbench_core::units::{human_count, human_nanos, human_rate};
 
-use crate::figures::Figures;
+use crate::figures::Row;
 use crate::schema::{CellResult, SeriesResult};
 use crate::table::{NONE, Table, left, right, sentence};
 use crate::view::View;
@@ -22,9 +22,9 @@ const OPERATIONS: [(&str, &str, f64); 4] = [
 const SCALES: f64 = 0.1;
 
 /// An operation at a given number of workers.
-struct Rung {
+struct Rung<'s> {
     workers: f64,
-    figures: Figures,
+    figures: Row<'s>,
     /// Spread of the actual starts, s; the maximum over iterations.
     skew_s: f64,
 }
@@ -45,7 +45,7 @@ pub fn render(series: &SeriesResult, view: View) -> String {
     ]);
     let mut scaling = String::new();
     for (name, phase, transactions) in OPERATIONS {
-        let rungs: Vec<Rung> = series
+        let rungs: Vec<Rung<'_>> = series
             .cells
             .iter()
             .filter_map(|cell| rung(cell, phase))
@@ -61,25 +61,25 @@ pub fn render(series: &SeriesResult, view: View) -> String {
     format!("{}\nSCALING\n{scaling}", table.render(view))
 }
 
-fn rung(cell: &CellResult, phase: &str) -> Option<Rung> {
+fn rung<'s>(cell: &'s CellResult, phase: &str) -> Option<Rung<'s>> {
     let result = cell.result.as_ref()?;
-    let rows = Figures::of(result);
+    let rows = Row::finished(result);
     let of_phase = result.phases.iter().filter(|row| row.name == phase);
     Some(Rung {
         workers: cell.value("workers")?.parse().ok()?,
-        figures: rows.into_iter().find(|row| row.name == phase)?,
+        figures: rows.into_iter().find(|row| row.name() == phase)?,
         skew_s: of_phase.map(|row| row.start_skew_s).fold(0.0, f64::max),
     })
 }
 
-fn cells(name: &str, transactions: f64, rung: &Rung) -> Vec<String> {
+fn cells(name: &str, transactions: f64, rung: &Rung<'_>) -> Vec<String> {
     let Rung {
         workers,
         figures,
         skew_s,
     } = rung;
     let or_none = |value: Option<String>| value.unwrap_or_else(|| NONE.to_owned());
-    let rate = figures.rate.filter(|rate| *rate > 0.0);
+    let rate = figures.rate().filter(|rate| *rate > 0.0);
     // By Little's law, always busy workers need this time for an operation.
     let each_ns = rate.map(|rate| workers / rate * 1e9);
     let ratio = figures
@@ -91,10 +91,10 @@ fn cells(name: &str, transactions: f64, rung: &Rung) -> Vec<String> {
         human_count(*workers as u64),
         or_none(rate.map(human_rate)),
         or_none(rate.map(|rate| human_rate(transactions * rate))),
-        or_none(figures.mean_ns().map(human_nanos)),
+        figures.text("service", "mean"),
         or_none(figures.quantile_ns(0.5).map(human_nanos)),
         or_none(figures.quantile_ns(0.99).map(human_nanos)),
-        human_count(figures.errors),
+        figures.text("errors", ""),
         human_nanos(skew_s * 1e9),
         or_none(each_ns.map(human_nanos)),
         or_none(ratio.map(|ratio| format!("{:.0}%", ratio * 100.0))),
@@ -102,10 +102,10 @@ fn cells(name: &str, transactions: f64, rung: &Rung) -> Vec<String> {
 }
 
 /// Describes where an operation stops scaling.
-fn ends_at(name: &str, rungs: &[Rung]) -> String {
+fn ends_at(name: &str, rungs: &[Rung<'_>]) -> String {
     let known: Vec<(f64, f64)> = rungs
         .iter()
-        .filter_map(|rung| Some((rung.workers, rung.figures.rate.filter(|r| *r > 0.0)?)))
+        .filter_map(|rung| Some((rung.workers, rung.figures.rate().filter(|r| *r > 0.0)?)))
         .collect();
     let stop = known.windows(2).find(|pair| {
         let [(few, low), (many, high)] = [pair[0], pair[1]];

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use rbench_core::residency::Evidence;
-use rbench_core::units::{human_bandwidth, human_count, human_nanos, human_rate};
+use rbench_core::units::{human_count, human_nanos, human_rate};
 
 use super::suite;
-use crate::figures::Figures;
+use crate::figures::Row;
 use crate::figures::caches::{UNKNOWN, verdict};
 use crate::schema::{
     CellResult, CheckResult, PromiseResult, PromiseVerdict, RunResult, SeriesResult,
@@ -111,11 +111,11 @@ fn cost(series: &SeriesResult, first: &RunResult, memory: &[String]) -> String {
         ));
         return text;
     }
-    let each: Vec<String> = Figures::of(first)
+    let each: Vec<String> = Row::finished(first)
         .iter()
         .filter_map(|row| {
             let trips = row.mean_ns()? / trip.median_ns as f64;
-            (trips >= 0.5).then(|| format!("{} {trips:.1}", row.label))
+            (trips >= 0.5).then(|| format!("{} {trips:.1}", row.label()))
         })
         .collect();
     text.push_str(&format!(
@@ -200,10 +200,10 @@ fn throughput(series: &SeriesResult) -> Option<String> {
     let rows: Vec<String> = cells
         .filter(|cell| ["sequential", "random"].contains(&cell.name.as_str()))
         .filter_map(|cell| cell.result.as_ref())
-        .flat_map(Figures::of)
+        .flat_map(Row::finished)
         .filter_map(|row| {
-            let moved = human_bandwidth(row.bandwidth?);
-            Some(format!("{} {moved}", row.label))
+            let moved = row.show("bandwidth", "")?;
+            Some(format!("{} {moved}", row.label()))
         })
         .collect();
     (!rows.is_empty()).then(|| {
@@ -251,10 +251,10 @@ impl Scaling {
             };
             let mut own = row.phases.iter().filter(|phase| phase.name == name);
             scaling.memory &= own.any(|phase| verdict(phase).is_some_and(|word| is_memory(&word)));
-            let rows = Figures::of(row);
-            let row = rows.into_iter().find(|row| row.name == name);
-            if let Some((row, rate)) = row.and_then(|row| row.rate.map(|rate| (row, rate))) {
-                scaling.label = row.label;
+            let rows = Row::finished(row);
+            let row = rows.into_iter().find(|row| row.name() == name);
+            if let Some((label, rate)) = row.and_then(|row| Some((row.label(), row.rate()?))) {
+                scaling.label = label.to_owned();
                 scaling.rates.push((threads, rate));
             }
         }

@@ -3,7 +3,7 @@
 use rbench_core::Bytes;
 use rbench_core::units::human_nanos;
 
-use crate::figures::Figures;
+use crate::figures::Row as Figures;
 use crate::schema::{CLIENT_WORK, ClientCounters, PhaseResult, RunResult, SeriesResult};
 use crate::table::{NONE, Table, left, right, sentence};
 use crate::view::{Colour, View};
@@ -370,12 +370,10 @@ fn beside(series: &SeriesResult, results: &[&RunResult], view: View) -> String {
         right("Errors"),
         left("Cache").optional(),
     ]);
-    let figures: Vec<Figures> = results
-        .iter()
-        .flat_map(|result| Figures::of(result))
-        .collect();
+    let rows = results.iter().flat_map(|result| Figures::finished(result));
+    let rows: Vec<Figures<'_>> = rows.collect();
     for row in &ROWS {
-        let Some(figure) = figures.iter().find(|figure| figure.name == row.phase) else {
+        let Some(figure) = rows.iter().find(|figure| figure.name() == row.phase) else {
             continue;
         };
         let time = |ns: Option<f64>| ns.map_or_else(|| NONE.to_owned(), human_nanos);
@@ -390,8 +388,8 @@ fn beside(series: &SeriesResult, results: &[&RunResult], view: View) -> String {
             time(figure.quantile_ns(0.5)),
             time(figure.quantile_ns(0.99)),
             time(figure.quantile_ns(1.0)),
-            figure.errors.to_string(),
-            figure.cache.clone().unwrap_or_else(|| NONE.to_owned()),
+            figure.number("errors", "").unwrap_or(0.0).to_string(),
+            figure.text("cache", ""),
         ]);
     }
     let mut out = format!("\n{}", table.render(view));

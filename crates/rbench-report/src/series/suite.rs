@@ -1,10 +1,10 @@
 //! The tables of a suite: those of each step, in the form of its kind.
 
 use rbench_core::plain::plain_lines;
-use rbench_core::units::{human_bandwidth, human_count, human_nanos, human_rate};
+use rbench_core::units::human_nanos;
 
 use super::{steps, tables};
-use crate::figures::Figures;
+use crate::figures::Row;
 use crate::schema::{CellResult, SeriesResult, SeriesStep};
 use crate::table::{NONE, Table, left, right, sentence};
 use crate::view::View;
@@ -62,19 +62,21 @@ fn rows(cells: &[CellResult], view: View) -> String {
         left("Cache").optional(),
     ]);
     for result in cells.iter().filter_map(|cell| cell.result.as_ref()) {
-        for row in Figures::of(result) {
-            let none = || NONE.to_owned();
-            let time = |ns: Option<f64>| ns.map_or_else(none, human_nanos);
+        for row in Row::finished(result) {
+            let at = |quantile: f64| {
+                let ns = row.quantile_ns(quantile);
+                ns.map_or_else(|| NONE.to_owned(), human_nanos)
+            };
             table.row([
-                row.label.clone(),
-                human_count(row.items),
-                row.rate.map_or_else(none, human_rate),
-                row.bandwidth.map_or_else(none, human_bandwidth),
-                time(row.mean_ns()),
-                time(row.quantile_ns(0.5)),
-                time(row.quantile_ns(0.99)),
-                human_count(row.errors),
-                row.cache.clone().unwrap_or_else(none),
+                row.label().to_owned(),
+                row.text("items", ""),
+                row.text("rate", ""),
+                row.text("bandwidth", ""),
+                row.text("service", "mean"),
+                at(0.5),
+                at(0.99),
+                row.text("errors", ""),
+                row.text("cache", ""),
             ]);
         }
     }

@@ -1,9 +1,9 @@
 //! The tables of `rbench sweep`: a pivot table for each operation and figure. The values of the
 //! last key are the columns, those of the others the rows.
 
-use rbench_core::units::{human_bandwidth, human_nanos, human_rate};
+use rbench_core::units::human_nanos;
 
-use crate::figures::Figures;
+use crate::figures::Row;
 use crate::schema::{SeriesKey, SeriesResult};
 use crate::table::{Column, NONE, Table, left, right, sentence};
 use crate::view::View;
@@ -11,21 +11,21 @@ use crate::view::View;
 /// A figure of a row, and its formatting.
 struct Figure {
     title: &'static str,
-    value: fn(&Figures) -> Option<String>,
+    value: fn(&Row<'_>) -> Option<String>,
 }
 
 const FIGURES: [Figure; 5] = [
     Figure {
         title: "operations a second",
-        value: |row| row.rate.map(human_rate),
+        value: |row| row.show("rate", ""),
     },
     Figure {
         title: "bandwidth",
-        value: |row| row.bandwidth.map(human_bandwidth),
+        value: |row| row.show("bandwidth", ""),
     },
     Figure {
         title: "mean latency",
-        value: |row| row.mean_ns().map(human_nanos),
+        value: |row| row.show("service", "mean"),
     },
     Figure {
         title: "p50",
@@ -40,7 +40,7 @@ const FIGURES: [Figure; 5] = [
 /// A cell's rows.
 struct Measured<'s> {
     values: Vec<&'s str>,
-    rows: Vec<Figures>,
+    rows: Vec<Row<'s>>,
 }
 
 pub fn render(series: &SeriesResult, view: View) -> String {
@@ -54,21 +54,21 @@ pub fn render(series: &SeriesResult, view: View) -> String {
             let keys = series.keys.iter();
             Some(Measured {
                 values: keys.filter_map(|key| cell.value(&key.name)).collect(),
-                rows: Figures::of(cell.result.as_ref()?),
+                rows: Row::finished(cell.result.as_ref()?),
             })
         })
         .collect();
     let mut operations: Vec<(&str, &str)> = Vec::new();
     for row in measured.iter().flat_map(|cell| &cell.rows) {
-        if !operations.contains(&(&row.name, &row.label)) {
-            operations.push((&row.name, &row.label));
+        if !operations.contains(&(row.name(), row.label())) {
+            operations.push((row.name(), row.label()));
         }
     }
     let mut tables = Vec::new();
     for (name, label) in operations {
         for figure in &FIGURES {
             let table = pivot(view, &measured, (down, across), |cell| {
-                let row = cell.rows.iter().find(|row| row.name == name)?;
+                let row = cell.rows.iter().find(|row| row.name() == name)?;
                 (figure.value)(row)
             });
             let title = sentence(view, "", &format!("{label}: {}", figure.title));

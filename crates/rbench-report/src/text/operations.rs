@@ -132,14 +132,13 @@ impl Cell {
 
 /// The name of a row, with the marks of its phases.
 fn name(row: &Row<'_>) -> String {
-    let label = row.phases.first().map_or("", |phase| &phase.label);
     let marked = |has: fn(&&PhaseResult) -> bool, mark| match row.phases.iter().any(has) {
         true => mark,
         false => "",
     };
     let stopped = marked(|phase| !phase.complete, STOPPED);
     let unsynced = marked(|phase| phase.unsynced, UNSYNCED);
-    format!("{label}{stopped}{unsynced}")
+    format!("{}{stopped}{unsynced}", row.label())
 }
 
 /// The lines of a row, each with the name in front of [`CELLS`]: its own, and below it those of

@@ -183,7 +183,7 @@ def pictures(program, browser, place, folder):
          "--direct", "--time", "5", "--out", io, "--quiet"])
     target.end()
     charts_alone = "<style>body > :not(#charts) { display: none }</style></head>"
-    for name, file, height, change in [("knee", knee, 625, "</head>"), ("charts", io, 720, charts_alone)]:
+    for name, file, height, change in [("knee", knee, 625, "</head>"), ("charts", io, 695, charts_alone)]:
         page = place / f"{name}.html"
         run([program, "report", file, "--html", page])
         page.write_text(page.read_text().replace("</head>", change, 1))

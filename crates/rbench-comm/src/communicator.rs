@@ -136,7 +136,7 @@ pub trait Communicator {
 /// Collectives of values: these are written into their messages at once, so that they need not
 /// live on.
 impl<'c> dyn Communicator + 'c {
-    /// As [`Communicator::broadcast`], of a value.
+    /// Like [`Communicator::broadcast`], for a value.
     ///
     /// # Errors
     /// When the ranks cannot communicate, or the message is damaged.
@@ -155,7 +155,7 @@ impl<'c> dyn Communicator + 'c {
         }
     }
 
-    /// As [`Communicator::gather`], of values, at rank 0.
+    /// Like [`Communicator::gather`], for values, at rank 0.
     ///
     /// # Errors
     /// When the ranks cannot communicate, or a message is damaged.

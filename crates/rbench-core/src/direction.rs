@@ -94,7 +94,7 @@ impl<T> Each<T> {
 }
 
 impl<T: Clone> Each<T> {
-    /// The same value for all.
+    /// One value for all.
     pub fn same(value: T) -> Each<T> {
         Each {
             read: value.clone(),

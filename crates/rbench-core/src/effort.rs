@@ -8,8 +8,8 @@ use crate::units::{Nanos, seconds};
 /// Number of words of [`Effort::to_words`].
 pub const EFFORT_WORDS: usize = 7;
 
-/// How the workers of a row spent their time, summed over them. Workers with
-/// operations in several rows have all their time in each.
+/// The time of the workers of a row, by its use, summed over them. Workers with operations in
+/// several rows have all their time in each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "WorkersResult")]
 pub struct Effort {

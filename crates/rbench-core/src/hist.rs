@@ -202,7 +202,7 @@ impl ExactHist {
             .iter_recorded()
             .map(|v| (Nanos(v.value_iterated_to()), v.count_at_value()))
             .collect();
-        // What lies above the range stands at its end there.
+        // Values above the range are counted at its end there.
         if let Some((last, n)) = buckets.last_mut() {
             let there = above.min(*n);
             *n -= there;
@@ -252,7 +252,7 @@ impl JsonSchema for Latency {
     }
 }
 
-/// For `#[serde(with)]`: `None` stands for a distribution that is empty.
+/// For `#[serde(with)]`: `None` represents an empty distribution.
 pub mod unless_empty {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 

@@ -1,5 +1,5 @@
-//! What one worker of a job did (`rbench fio`): more than a lane holds, since
-//! fio's report asks for more.
+//! The result of one worker of a job (`rbench fio`): more than a lane holds, since fio's report
+//! asks for more.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -42,7 +42,7 @@ impl Series {
         self.squares += value * value;
     }
 
-    /// The same of values that are each so many times as large.
+    /// The series of values that are `factor` times as large.
     pub fn times(&self, factor: f64) -> Series {
         Series {
             samples: self.samples,
@@ -177,7 +177,7 @@ fn merge_some(mine: &mut Option<Latency>, theirs: Option<&Latency>) {
     }
 }
 
-/// What the workers of an entry did.
+/// Results of the workers of an entry.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "FioOutcomeResult")]
 pub struct JobOutcome {
@@ -188,7 +188,7 @@ pub struct JobOutcome {
     pub worker: u64,
     /// Its process (of the lowest).
     pub pid: u32,
-    /// Workers that this stands for.
+    /// Number of merged workers.
     #[serde(deserialize_with = "amount")]
     pub workers: u64,
     /// Reads.
@@ -211,15 +211,15 @@ pub struct JobOutcome {
     /// Start in ms since the epoch, on the clock of `job_start_clock_id`.
     #[serde(deserialize_with = "amount")]
     pub start_ms: u64,
-    /// The longest worker's time, behind the ramp, ns.
+    /// The longest worker's time, after the ramp, ns.
     #[serde(rename = "elapsed_ns", deserialize_with = "amount")]
     pub elapsed: Nanos,
-    /// That of all workers together, ns.
-    // What CPU times are parts of.
+    /// Total time of all workers, ns.
+    // CPU times are parts of it.
     #[serde(rename = "elapsed_sum_ns", deserialize_with = "amount")]
     pub elapsed_sum: Nanos,
     /// CPU time of the workers in user mode, ns.
-    // Of their threads, behind the ramp as what follows.
+    // Of their threads, after the ramp, like the next values.
     #[serde(rename = "cpu_user_ns", deserialize_with = "amount")]
     pub cpu_user: Nanos,
     /// In the kernel, ns.
@@ -243,17 +243,17 @@ pub struct JobOutcome {
     /// more.
     #[serde(deserialize_with = "amounts")]
     pub submits: [u64; 7],
-    /// The same for completions.
+    /// Like `submits`, for completions.
     #[serde(deserialize_with = "amounts")]
     pub completes: [u64; 7],
     /// The largest depth that kept the latency target; 0: none was searched.
     pub latency_depth: u32,
-    /// Whether the rate became steady; `None`: nobody asked.
+    /// True if the rate became steady; `None`: not requested.
     pub steady: Option<bool>,
     /// Operations and bytes per second in each second of the last window.
     pub steady_window: Vec<(u64, u64)>,
-    /// What was moved since `start_ms`, where that is logged (`--bandwidth-log`): a log of its own,
-    /// no part of the result file.
+    /// Bytes moved since `start_ms`, where that is logged (`--bandwidth-log`): a log of its own,
+    /// not part of the result file.
     #[serde(skip)]
     pub moved: Moved,
 }
@@ -358,7 +358,7 @@ fn take_first(mine: &mut i32, theirs: i32, theirs_is_first: bool) {
 pub struct LogSample {
     /// End of the operation or of the interval, after the worker's start.
     pub at: Nanos,
-    /// What it did.
+    /// Its direction.
     pub direction: Direction,
     /// Operations in it; 1 when every one is logged.
     pub ios: u64,
@@ -388,7 +388,7 @@ pub struct LogSample {
 pub struct LogHistogram {
     /// End of the interval after the worker's start.
     pub at: Nanos,
-    /// What these did.
+    /// Their direction.
     pub direction: Direction,
     /// Largest block size in it.
     pub block: u64,

@@ -1,11 +1,11 @@
-//! What block devices and processors of a host did while jobs ran, whoever used them.
+//! Activity of block devices and processors of a host while jobs ran, by any process.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::amounts::{amount, amounts};
 
-/// What a block device did, whoever used it; pairs are reads and writes.
+/// Activity of a block device, by any process; pairs are reads and writes.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "DiskUseResult")]
 pub struct DiskUse {
@@ -14,7 +14,7 @@ pub struct DiskUse {
     /// Requests that were completed.
     #[serde(deserialize_with = "amounts")]
     pub ios: [u64; 2],
-    /// What they moved, sectors of 512 bytes.
+    /// Their size, sectors of 512 bytes.
     #[serde(deserialize_with = "amounts")]
     pub sectors: [u64; 2],
     /// Requests that became part of others.
@@ -23,7 +23,7 @@ pub struct DiskUse {
     /// Time that all requests together took, ms.
     #[serde(deserialize_with = "amounts")]
     pub ticks_ms: [u64; 2],
-    /// The same of both, also of requests that are not complete, ms.
+    /// Time of both in the queue, also of requests that are not complete, ms.
     #[serde(deserialize_with = "amount")]
     pub in_queue_ms: u64,
     /// Time in which there was any request, ms.
@@ -73,7 +73,7 @@ impl DiskUse {
     }
 }
 
-/// How long one processor had nothing to do.
+/// Idle time of one processor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "CpuIdleResult")]
 pub struct CpuIdle {
@@ -97,7 +97,7 @@ impl CpuIdle {
     }
 }
 
-/// What the devices and processors of one host did.
+/// Activity of the devices and processors of one host.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "HostUseResult")]
 pub struct HostUse {
@@ -107,7 +107,7 @@ pub struct HostUse {
     pub disks: Vec<DiskUse>,
     /// Its processors, ascending; empty: nobody asked.
     pub cpus: Vec<CpuIdle>,
-    /// How long a piece of work takes on each of its processors, us.
+    /// Time of a piece of work on each of its processors, us.
     pub unit_us: Vec<f64>,
 }
 

@@ -50,7 +50,7 @@ impl Retries {
 /// aside for other work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Measured {
-    /// When measuring began: of several workers the earliest.
+    /// Start of measuring: of several workers the earliest.
     pub from: Nanos,
     /// The end of the last operation, failed ones included, or of what belongs
     /// to them: of several workers the latest.
@@ -61,7 +61,7 @@ pub struct Measured {
 }
 
 impl Measured {
-    /// Of a worker that measured nothing.
+    /// The span of a worker that measured nothing.
     pub const NOTHING: Measured = Measured {
         from: Nanos(u64::MAX),
         to: Nanos(0),
@@ -77,12 +77,12 @@ impl Measured {
         }
     }
 
-    /// Whether nothing was measured.
+    /// Returns true if nothing was measured.
     pub fn is_nothing(self) -> bool {
         self.from > self.to
     }
 
-    /// That of both, each a worker or several.
+    /// The common span of both, each of one worker or several.
     #[must_use]
     pub fn joined(self, other: Measured) -> Measured {
         Measured {
@@ -92,7 +92,7 @@ impl Measured {
         }
     }
 
-    /// What rates are over; zero when nothing was measured.
+    /// Divisor of rates; zero when nothing was measured.
     pub fn elapsed(self) -> Nanos {
         match self.is_nothing() {
             true => Nanos(0),
@@ -101,7 +101,7 @@ impl Measured {
     }
 }
 
-/// What one kind of operation of one phase did.
+/// Results of one kind of operation of one phase.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OpStats {
     /// The kind.
@@ -115,8 +115,8 @@ pub struct OpStats {
     /// In an open loop: operations that were due before the deadline and were
     /// never started.
     pub unissued: u64,
-    /// Of a mix: operations that found no file to work on: none was left, or another worker
-    /// had been faster. They are no errors.
+    /// Operations of a mix that found no file to work on: none was left, or another worker had been
+    /// faster. They are not errors.
     pub missed: u64,
     /// Under verification: blocks that were not read back because their write,
     /// or a later one to the same place, had failed.
@@ -131,15 +131,15 @@ pub struct OpStats {
     pub late: Lateness,
     /// Counts over time since the common start.
     pub timeline: Timeline,
-    /// When these operations were measured; `None`: from the common start to
-    /// the worker's finish.
+    /// Span in which these operations were measured; `None`: from the common start to the worker's
+    /// finish.
     pub measured: Option<Measured>,
-    /// Where the time of the workers went.
+    /// The workers' time, by its use.
     pub effort: Effort,
-    /// Where a stonewall came down: the service times of what had begun by
-    /// then, without what topped up.
+    /// Service times of operations that had started when a stonewall came down, without those that
+    /// topped up.
     pub stonewalled: Option<Latency>,
-    /// When the first worker that was given up was, after the common start.
+    /// Time at which the first worker was given up, after the common start.
     pub given_up_at: Option<Nanos>,
     /// With a time limit, of workers that do nothing but write: that they had
     /// written everything once and went over it again.
@@ -246,7 +246,7 @@ fn earliest(a: Option<Nanos>, b: Option<Nanos>) -> Option<Nanos> {
     }
 }
 
-/// When one operation ran.
+/// Span of one operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OpTime {
     /// The position of its row among those of the phase.
@@ -259,7 +259,7 @@ pub struct OpTime {
     pub bytes: u64,
 }
 
-/// What one rank keeps of a phase for itself: too much to be gathered.
+/// Details of a phase that one rank keeps for itself: too much to be gathered.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Details {
     /// Every operation done without error, where they are logged.
@@ -272,7 +272,7 @@ pub struct Details {
 pub const DAMAGED_MAX: usize = 10_000;
 
 impl Details {
-    /// Whether there is nothing to keep.
+    /// Returns true if there is nothing to keep.
     pub fn is_empty(&self) -> bool {
         self.operations.is_empty() && self.damaged.is_empty()
     }
@@ -288,7 +288,7 @@ impl Details {
     }
 }
 
-/// What one worker did in a phase.
+/// Results of one worker in a phase.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WorkerOutcome {
     /// Its actual start in ns after the common start; negative would be
@@ -296,18 +296,18 @@ pub struct WorkerOutcome {
     pub started_ns: i64,
     /// The end of its last operation after the common start.
     pub finished: Nanos,
-    /// Whether it had anything to do: idle workers are no first finishers.
+    /// It had anything to do: idle workers are not first finishers.
     pub busy: bool,
     /// The lanes that it has, a stretch of those of the phase: one for each
     /// kind of operation, but only its own job's where jobs run side by side.
     pub lanes: Vec<OpStats>,
-    /// What stays with the rank.
+    /// Details that stay with the rank.
     pub details: Details,
     /// The number of the first of its lanes among those of the phase.
     pub first_lane: usize,
 }
 
-/// What was done by the stonewall's deadline.
+/// Results until the stonewall's deadline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "StonewallResult")]
 pub struct Stonewall {
@@ -315,7 +315,7 @@ pub struct Stonewall {
     #[serde(rename = "deadline_s", with = "seconds")]
     #[schemars(with = "f64")]
     pub deadline: Nanos,
-    /// When the last worker had ended what it was doing then, s after the common start.
+    /// Time at which the last worker had ended its operation, s after the common start.
     #[serde(rename = "stopped_s", default, with = "seconds")]
     #[schemars(with = "f64")]
     pub stopped: Nanos,
@@ -331,7 +331,7 @@ pub struct Stonewall {
 /// Results up to the moment the first worker finished.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FirstDone {
-    /// When that was after the begin of measuring.
+    /// Time from the start of measuring.
     pub elapsed: Nanos,
     /// Items of all workers done by then (from the timeline: exact to one of
     /// its bins, 1/512 of the phase or 66 us).
@@ -360,8 +360,8 @@ pub struct PhaseOutcome {
     /// In an open loop: operations that were due before the deadline and were
     /// never started; response times do not know them.
     pub unissued: u64,
-    /// Of a mix: operations that found no file to work on: none was left, or another worker
-    /// had been faster. They are no errors.
+    /// Operations of a mix that found no file to work on: none was left, or another worker had been
+    /// faster. They are not errors.
     pub missed: u64,
     /// Under verification: blocks that were not read back because their write,
     /// or a later one to the same place, had failed.
@@ -377,23 +377,23 @@ pub struct PhaseOutcome {
     pub first_done: Option<FirstDone>,
     /// Spread of the actual starts of all workers.
     pub start_skew: Nanos,
-    /// What the caches could do; `None` where the question has no meaning.
+    /// Possible effect of caches; `None` where the question has no meaning.
     pub cache: Option<Cache>,
-    /// Whether the phase ran to its end (false: stopped by an abort).
+    /// The phase ran to its end (false: stopped by an abort).
     pub complete: bool,
     /// Service times of all workers.
     pub service: Latency,
     /// Response times in an open loop.
     pub response: Option<Latency>,
-    /// How late operations started in an open loop.
+    /// Lateness of operations in an open loop.
     pub late: Lateness,
     /// Hosts in the order of their first rank; of a crowd those at the ends.
     pub hosts: Vec<HostOutcome>,
-    /// How all hosts lie apart, when they are more than have rows.
+    /// Spread of all hosts, when they are more than have rows.
     pub host_crowd: Option<HostSpread>,
     /// Ranks ascending; of a crowd those at the ends.
     pub ranks: Vec<RankOutcome>,
-    /// How all ranks lie apart, when they are more than have rows.
+    /// Spread of all ranks, when they are more than have rows.
     pub crowd: Option<RankSpread>,
     /// Counts over time.
     pub timeline: Timeline,
@@ -401,20 +401,20 @@ pub struct PhaseOutcome {
     pub longest_gap: Option<RankGap>,
     /// The stonewall, where one came down.
     pub stonewall: Option<Stonewall>,
-    /// Whether it wrote data that nothing in the phase synced: neither an
-    /// fsync nor O_SYNC or O_DSYNC. Part of it may not have reached storage.
+    /// It wrote data that nothing in the phase synced: neither an fsync nor O_SYNC or O_DSYNC. Part
+    /// of it may not have reached storage.
     pub unsynced: bool,
-    /// When measuring began after the common start: at once, but for jobs with a
-    /// start delay, a ramp or data to be written before it is read back.
+    /// Start of measuring, after the common start: at once, but for jobs with a start delay, a ramp
+    /// or data to be written before it is read back.
     pub measured_from: Nanos,
     /// Time after that which other operations had to themselves: no part of
     /// `elapsed`.
     pub set_aside: Nanos,
-    /// Where the time of the workers went.
+    /// The workers' time, by its use.
     pub effort: Effort,
-    /// Under a stonewall: the service times of what had begun by then.
+    /// Service times of operations that had started when a stonewall came down.
     pub stonewalled: Option<Latency>,
-    /// When the first worker that was given up was, after the common start.
+    /// Time at which the first worker was given up, after the common start.
     pub given_up_at: Option<Nanos>,
     /// No worker had more than one of these operations: they took a time, and
     /// have no rate.
@@ -425,22 +425,21 @@ pub struct PhaseOutcome {
     /// With a time limit: that workers had written everything once and wrote
     /// over it from then on.
     pub rewritten: Option<Round>,
-    /// What was seen around the phase of who answered; `None` where the
-    /// question has no meaning.
+    /// Evidence on the cache that answered, around the phase; `None` where the question has no
+    /// meaning.
     pub residency: Option<Residency>,
-    /// What the file system's client used in the phase, whose rows share it; `None`:
-    /// nobody looked.
+    /// Usage of the file system's client in the phase, whose rows share it; `None`: not observed.
     pub client: Option<ClientCost>,
-    /// When all ranks were to start; `None` where each started by itself.
+    /// The common start of all ranks; `None` where each started by itself.
     pub start: Option<CommonStart>,
-    /// Of transfers between opens and closes that were timed: what all of it took.
+    /// Total times of transfers between opens and closes that were timed.
     pub access: Option<Access>,
-    /// Of a search: what it has looked at and found.
+    /// Counts of a search.
     pub found: Option<Found>,
-    /// Of a replay: what the trace says, and how it differs.
+    /// The recorded results of a replay, and the differences from them.
     pub replayed: Option<Replayed>,
-    /// Of a phase that ends when its rate is steady: whether it became that. Its rows share
-    /// it, but for those that only follow others, such as syncs.
+    /// Steadiness of a phase that ends when its rate is steady. Its rows share it, except those
+    /// that only follow others, such as syncs.
     pub steady: Option<Steadiness>,
 }
 

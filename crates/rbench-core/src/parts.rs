@@ -269,21 +269,21 @@ pub struct TraceName {
     pub format: String,
 }
 
-/// What of the traces was not replayed.
+/// Lines of the traces that were not replayed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "LeftOutResult")]
 pub struct NotReplayed {
-    /// Why.
+    /// The reason.
     pub why: String,
     /// Operations of one copy.
     pub operations: u64,
 }
 
-/// How late operations of a replay started, after their recorded times at the speed asked for.
+/// Lateness of operations of a replay, after their recorded times at the requested speed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LateResult {
-    /// For each of `up_to_s` so many operations were later than the one before it, and no later
-    /// than that; one more for those that were later still.
+    /// For each of `up_to_s`, the number of operations that were later than the one before it, and
+    /// not later than that; one more for those that were later still.
     pub counts: Vec<u64>,
     /// Limits, s, ascending.
     pub up_to_s: Vec<f64>,
@@ -320,9 +320,9 @@ pub struct ReplayTotals {
     pub copies: u32,
     /// Operations that were done, of all copies; failed ones included.
     pub done: u64,
-    /// What was left out, of one copy, and why.
+    /// Operations that were left out, of one copy, and the reason.
     pub left_out: Vec<NotReplayed>,
-    /// JuiceFS: uses of open files whose open is missing, which tells of lines that were lost.
+    /// JuiceFS: uses of open files whose open is missing, which shows that lines were lost.
     pub gaps: u64,
     /// Processes (or threads) of one copy.
     pub processes: u64,
@@ -336,7 +336,7 @@ pub struct ReplayTotals {
     pub prepared: u64,
     /// Their bytes.
     pub prepared_bytes: u64,
-    /// How late operations started; absent with `--as-fast-as-possible`.
+    /// Lateness of operations; absent with `--as-fast-as-possible`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub late: Option<LateResult>,
 }

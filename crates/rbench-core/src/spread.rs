@@ -37,8 +37,7 @@ pub const NAMED_MAX: usize = 64;
 /// Number of rows listed by name at either end of each quantity.
 const ENDS: usize = 4;
 
-/// How a column is spread over ranks or hosts: the quantile q is the ⌈q·n⌉-th
-/// smallest value.
+/// Spread of a column over ranks or hosts: the quantile q is the ⌈q·n⌉-th smallest value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "QuantilesResult")]
 pub struct Quantiles<T> {
@@ -131,7 +130,7 @@ impl<T: Copy + Default> Quantiles<T> {
 pub struct RankSpread {
     /// Number of ranks.
     pub ranks: u64,
-    /// Those that had something to do.
+    /// Number of ranks that had something to do.
     pub busy: u64,
     /// Median of the elapsed times of the busy ones, s; 0 if there is none.
     #[serde(rename = "busy_elapsed_p50_s", with = "seconds")]
@@ -192,7 +191,7 @@ pub struct HostSpread {
     pub max: Quantiles<Nanos>,
 }
 
-/// What is known of every host of a crowd.
+/// Summary of a host of a crowd.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostSummary {
     /// Its ranks.
@@ -247,8 +246,8 @@ pub fn of_ranks(rows: &[RankOutcome]) -> (Vec<usize>, RankSpread) {
     (outliers(rows, &measures, |r| r.errors), crowd)
 }
 
-/// The same for hosts: at the ends of items, rate, rate per rank, elapsed time, p99
-/// and maximum.
+/// Like `of_ranks`, for hosts: at the ends of items, rate, rate per rank, elapsed time, p99 and
+/// maximum.
 pub fn of_hosts(rows: &[HostSummary]) -> (Vec<usize>, HostSpread) {
     let mut rates: Vec<f64> = rows.iter().map(HostSummary::rate).collect();
     rates.sort_unstable_by(f64::total_cmp);

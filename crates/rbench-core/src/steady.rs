@@ -18,7 +18,7 @@ pub struct Criterion {
     /// The limit.
     // At least 0; without `percent` operations or bytes per second.
     pub limit: f64,
-    /// Whether it is percent of the mean.
+    /// True if it is percent of the mean.
     pub percent: bool,
 }
 

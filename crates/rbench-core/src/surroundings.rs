@@ -4,7 +4,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What may affect a host's numbers.
+/// Facts that may affect a host's numbers.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Surroundings {
     /// Frequency governors of its processors, each once; empty where the
@@ -23,7 +23,7 @@ pub struct Surroundings {
     /// Their memory limit, page cache included, bytes; `None`: no limit.
     #[serde(default)]
     pub memory_limit_bytes: Option<u64>,
-    /// What this host has mounted at the target.
+    /// This host's mount at the target.
     #[serde(default)]
     pub mount: Option<HostMount>,
     /// The connection of a FUSE mount.
@@ -37,7 +37,7 @@ pub struct Surroundings {
 /// The state of a clock from adjtimex(2).
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct NtpState {
-    /// Whether the kernel was told that the clock is right.
+    /// True if the kernel counts the clock as synchronised.
     pub synchronised: bool,
     /// Maximum error of the clock, us.
     pub max_error_us: u64,
@@ -52,11 +52,11 @@ pub struct NtpState {
 pub struct HostMount {
     /// Type of the file system.
     pub fs_type: String,
-    /// What is mounted, without credentials.
+    /// Source of the mount, without credentials.
     pub source: String,
     /// Options, comma-separated.
     pub options: String,
-    /// Where.
+    /// Directory at which it is mounted.
     pub point: String,
 }
 
@@ -80,14 +80,14 @@ pub struct ClientProgram {
     pub name: String,
     /// The program's file.
     pub program: Option<String>,
-    /// Its command line; `***` stands for what may be secret.
+    /// Its command line; `***` replaces words that may be secret.
     pub command: Vec<String>,
     /// Its version, if the mount itself has it.
     pub version: Option<String>,
-    /// How long the kernel may cache attributes, s, from the command line.
+    /// Time for which the kernel may cache attributes, s, from the command line.
     pub attr_timeout_s: Option<f64>,
-    /// How long the kernel may cache names, s, from the command line.
+    /// Time for which the kernel may cache names, s, from the command line.
     pub entry_timeout_s: Option<f64>,
-    /// Whether the command line turns on the kernel's write-back cache.
+    /// True if the command line turns on the kernel's write-back cache.
     pub writeback_cache: Option<bool>,
 }

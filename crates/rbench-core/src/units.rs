@@ -57,7 +57,7 @@ impl Nanos {
 
 /// Times that are seconds in files, and exact in messages.
 pub trait InSeconds {
-    /// The same in seconds.
+    /// The type of the values in seconds.
     type Seconds: Serialize + DeserializeOwned;
 
     /// In seconds.

@@ -81,7 +81,7 @@ pub enum Refusal {
         base: String,
         /// The compared runs.
         new: String,
-        /// Of sweeps: the differing keys, a clause after a colon; empty where none differ.
+        /// The differing keys of sweeps, a clause after a colon; empty where none differ.
         keys: String,
     },
     /// A condition about an operation or figure that does not exist.

@@ -138,7 +138,7 @@ struct Mark<'r> {
 }
 
 impl<'r> Mark<'r> {
-    /// What it cost the phase.
+    /// Its cost to the phase.
     fn cost(&self) -> Option<&'r MarkCost> {
         let mut marks = self.phase?.marks.iter();
         marks.find(|cost| cost.name == self.mark.name)
@@ -227,7 +227,7 @@ fn column<'c, T, R: ToString>(
     }
 }
 
-/// What says to which operation a row belongs.
+/// The columns that identify the operation of a row.
 fn keys<'r, T: 'r>(of: fn(&T) -> Phase<'r>) -> Vec<Column<'r, T>> {
     vec![
         column("run", move |row| of(row).run.run.id.clone()),

@@ -46,7 +46,7 @@ impl Output {
     ];
 }
 
-/// How an output has a figure.
+/// The way in which an output shows a figure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shown {
     /// In its list of all figures, under the figure's own name or title.
@@ -59,7 +59,7 @@ pub enum Shown {
     Not(&'static str),
 }
 
-/// Whether more of a figure is better.
+/// The direction in which a figure is better.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Better {
     /// More is better.
@@ -70,7 +70,7 @@ pub enum Better {
     Neither,
 }
 
-/// What a figure counts in.
+/// The unit of a figure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unit {
     /// Things.
@@ -126,7 +126,7 @@ impl Unit {
     }
 }
 
-/// How a figure is read from a phase; `None` where the phase does not have it.
+/// The way in which a figure is read from a phase; `None` where the phase does not have it.
 #[derive(Debug, Clone, Copy)]
 pub enum Read {
     /// An exact count; over iterations their sum.
@@ -148,15 +148,15 @@ pub struct Figure {
     pub name: &'static str,
     /// For people: its column in reports.
     pub title: &'static str,
-    /// What it counts in.
+    /// Its unit.
     pub unit: Unit,
-    /// What it is, in a clause without a stop.
+    /// Its meaning, in a clause without a stop.
     pub about: &'static str,
     /// The fields of `phases[]` that it is read from.
     pub fields: &'static [&'static str],
-    /// How.
+    /// Its source in a phase.
     pub read: Read,
-    /// Whether more of it is better.
+    /// The direction in which it is better.
     pub better: Better,
     /// Its place in each output, in the order of [`Output::ALL`].
     shown: [Shown; Output::ALL.len()],
@@ -171,17 +171,17 @@ pub struct Quantity {
     pub column: &'static str,
     /// For people.
     pub title: &'static str,
-    /// What it is.
+    /// Its meaning.
     pub about: &'static str,
-    /// What it is, to calculate it.
+    /// Its measure, to calculate it.
     pub measure: Measure,
     /// With fewer values than this it would only repeat another one.
     pub least: u64,
-    /// As the result file has it.
+    /// Its value in the result file.
     pub field: fn(&Hist) -> f64,
 }
 
-/// What is taken of a distribution.
+/// A measure of a distribution.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Measure {
     /// The number of values.
@@ -194,7 +194,7 @@ pub enum Measure {
     Quantile(f64),
 }
 
-/// What a phase has of a figure.
+/// A phase's value of a figure.
 #[derive(Debug, Clone)]
 pub enum Value<'p> {
     /// A count.
@@ -205,7 +205,7 @@ pub enum Value<'p> {
     Word(String),
     /// The times of one phase.
     Times(&'p Hist),
-    /// Those of several iterations.
+    /// Times of several iterations.
     Merged(Box<Histogram<u64>>),
 }
 
@@ -230,12 +230,12 @@ impl Value<'_> {
 }
 
 impl Figure {
-    /// How an output has it.
+    /// The way in which an output shows it.
     pub fn shown(&self, output: Output) -> Shown {
         self.shown[output as usize]
     }
 
-    /// What a phase has of it.
+    /// Its value in a phase.
     pub fn of<'p>(&self, phase: &'p PhaseResult) -> Option<Value<'p>> {
         match self.read {
             Read::Count(read) => read(phase).map(Value::Count),
@@ -245,11 +245,11 @@ impl Figure {
         }
     }
 
-    /// What several iterations of a phase have of it together.
+    /// Its value over several iterations of a phase together.
     pub fn over(&self, phases: &[&PhaseResult]) -> Option<Value<'static>> {
         let all = phases.iter().copied();
         match self.read {
-            // Of damaged numbers the largest there is.
+            // The largest number, where numbers are damaged.
             Read::Count(read) => {
                 let sum = all.filter_map(read).reduce(u64::saturating_add);
                 sum.map(Value::Count)
@@ -282,7 +282,7 @@ impl Figure {
         }
     }
 
-    /// Whether it consists of times.
+    /// Returns true if it consists of times.
     pub fn is_times(&self) -> bool {
         matches!(self.read, Read::Times(_))
     }
@@ -311,7 +311,7 @@ pub fn quantity(name: &str) -> Option<&'static Quantity> {
     QUANTITIES.iter().find(|quantity| quantity.name == name)
 }
 
-/// What a figure is, or a quantity of its times, in words.
+/// Meaning of a figure, or of a quantity of its times, in words.
 pub fn about(figure: &str, of: &str) -> String {
     let about = find(figure).map_or("", |figure| figure.about);
     match quantity(of) {

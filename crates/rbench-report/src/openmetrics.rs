@@ -36,7 +36,7 @@ const ORDER: [&str; 14] = [
 
 const LATENCY: &str = "rbench_latency_seconds";
 
-/// What is not a figure of a phase, or has a label of its own.
+/// Families that are not figures of a phase, or have a label of their own.
 const FAMILIES: &[Family<RunResult>] = &[
     Family {
         name: "rbench_run",

@@ -97,21 +97,21 @@ pub struct RunResult {
     #[serde(deserialize_with = "read_schema")]
     #[schemars(regex(pattern = r"^rbench\.result/1(\..+)?$"))]
     pub schema: String,
-    /// Which run this is.
+    /// Identification of the run.
     pub run: Run,
-    /// Who took part.
+    /// Hosts and ranks that took part.
     pub world: World,
-    /// What was measured.
+    /// The measured target.
     pub target: Target,
-    /// What measuring costs.
+    /// The cost of measuring.
     pub calibration: Calibration,
     /// The settings of the run by name, for people.
     pub spec: Map<String, Value>,
-    /// What the file system's clients counted of their own work over the run, of
-    /// each cache whose client tells it; empty unless it was asked for.
+    /// The file system's clients' counters of their own work over the run, of each cache whose
+    /// client reports them; empty unless they were requested.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub client_counters: Vec<ClientCounters>,
-    /// The same settings with their values in base units; empty in older files.
+    /// The settings with their values in base units; empty in older files.
     #[serde(default)]
     pub settings: BTreeMap<String, SettingResult>,
     /// With `--iterations auto`: what was asked for, and why there are as many as there
@@ -124,24 +124,24 @@ pub struct RunResult {
     /// Mounts that no longer answered, at most one of each host.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub dead_mounts: Vec<DeadMountResult>,
-    /// Of replays: each pass over the traces as a whole.
+    /// Each pass over the traces of a replay as a whole.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub replays: Vec<ReplayTotals>,
     /// The phases in the order of execution.
     pub phases: Vec<PhaseResult>,
     /// Statistics over the iterations.
     pub summary: Vec<SummaryRow>,
-    /// What the reader should know before trusting the numbers.
+    /// Warnings on the numbers for the reader.
     pub warnings: Vec<Warning>,
-    /// Whether every phase of the run reached its end.
+    /// True if every phase of the run reached its end.
     pub complete: bool,
-    /// What mdtest's and fio's outputs of the run need besides.
+    /// Further values for mdtest's and fio's outputs of the run.
     #[serde(default, skip_serializing_if = "Forms::is_empty")]
     pub forms: Forms,
 }
 
-/// Whether this version reads a result file of schema `name`: the same major
-/// version, any minor one (`rbench.result/1`, `rbench.result/1.4`).
+/// Returns true if this version reads a result file of schema `name`: the same major version, any
+/// minor one (`rbench.result/1`, `rbench.result/1.4`).
 pub fn reads_schema(name: &str) -> bool {
     same_major(name, SCHEMA)
 }
@@ -162,7 +162,7 @@ fn read_schema<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::
     }
 }
 
-/// Which run.
+/// Identification of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Run {
     /// Unique name of the run.
@@ -171,14 +171,14 @@ pub struct Run {
     pub command: Vec<String>,
     /// Version of rbench.
     pub version: String,
-    /// How that program was built; `None` in older files.
+    /// The build of that program; `None` in older files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub program: Option<Program>,
-    /// When it began: UTC, RFC 3339.
+    /// Start: UTC, RFC 3339.
     pub started: String,
-    /// When it ended: UTC, RFC 3339; `None` in a journal.
+    /// End: UTC, RFC 3339; `None` in a journal.
     pub finished: Option<String>,
-    /// How far the time zone of rank 0 is east of UTC, s.
+    /// Offset of the time zone of rank 0 to the east of UTC, s.
     #[serde(default)]
     pub utc_offset_s: i32,
     /// Seed of everything random.
@@ -187,22 +187,22 @@ pub struct Run {
     pub labels: BTreeMap<String, String>,
 }
 
-/// How the program of rank 0 was built, and with what it runs.
+/// The build of the program of rank 0, and the libraries with which it runs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Program {
     /// The commit of its sources, 12 digits, as of the last one before it was
     /// built; `None` outside of a repository.
     pub commit: Option<String>,
-    /// What was built in: `mpi`, `testfs`.
+    /// Features that were built in: `mpi`, `testfs`.
     pub features: Vec<String>,
     /// The MPI library as it calls itself; `None` without `mpi`.
     pub mpi_library: Option<String>,
 }
 
-/// Who took part.
+/// Hosts and ranks that took part.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct World {
-    /// How the ranks talk: `solo`, `threads`, `mpi`.
+    /// Communication of the ranks: `solo`, `threads`, `mpi`.
     pub communicator: String,
     /// Number of ranks.
     pub ranks: u32,
@@ -227,7 +227,7 @@ pub struct Host {
     pub clock_offset_ns: i64,
     /// Uncertainty of that estimate, ns, to either side.
     pub clock_error_ns: u64,
-    /// Which clock it reads, and its drift; `None` in older files.
+    /// The clock that it reads, and its drift; `None` in older files.
     #[serde(default)]
     pub clock: Option<HostClock>,
     /// Numbers of the caches that its ranks go through, ascending, from 0 in
@@ -248,33 +248,32 @@ pub struct HostClock {
     pub number: u32,
     /// The boot id of the host's kernel.
     pub boot: String,
-    /// How much faster it ran than rank 0's, in millionths, from its first
-    /// comparison to its last; `None` for that one itself and where it was
-    /// compared only once.
+    /// Rate relative to rank 0's clock, in millionths above it, from its first comparison to its
+    /// last; `None` for that one itself and where it was compared only once.
     pub drift_ppm: Option<f64>,
     /// Uncertainty of that, to either side.
     pub drift_error_ppm: Option<f64>,
 }
 
-/// What was measured.
+/// The measured target.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Target {
     /// The directory.
     pub path: String,
     /// Type of the file system as the kernel names it; `None` if unknown.
     pub fs_type: Option<String>,
-    /// What is mounted there; `None` if unknown.
+    /// Source of the mount; `None` if unknown.
     pub mount_source: Option<String>,
-    /// Where it is mounted; `None` if unknown.
+    /// Directory at which it is mounted; `None` if unknown.
     #[serde(default)]
     pub mount_point: Option<String>,
     /// Options of the mount, comma-separated; `None` if unknown.
     pub mount_options: Option<String>,
-    /// Whether it is rbench's own file system in memory, a demonstration.
+    /// True if it is rbench's own file system in memory, a demonstration.
     pub embedded: bool,
-    /// Whether all hosts see the same name space; `None` if not tested.
+    /// True if all hosts see the same name space; `None` if not tested.
     pub shared: Option<bool>,
-    /// How large the file system was at the start; `None` if unknown.
+    /// Size of the file system at the start; `None` if unknown.
     #[serde(default)]
     pub space: Option<Space>,
     /// The cost of a request that no cache answers, by host, before the first
@@ -313,10 +312,10 @@ pub struct RoundTrip {
     pub call: String,
     /// The median, ns.
     pub median_ns: u64,
-    /// How many calls.
+    /// Number of calls.
     pub calls: u64,
-    /// Whether the file system's own counter of requests saw them arrive; also
-    /// false without such a counter.
+    /// True if the file system's own counter of requests saw them arrive; also false without such a
+    /// counter.
     pub seen: bool,
 }
 
@@ -333,7 +332,7 @@ pub struct Space {
     pub inodes_free: u64,
 }
 
-/// What measuring itself costs, found at the start of the run.
+/// The cost of measuring itself, determined at the start of the run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Calibration {
     /// One reading of the clock, ns.
@@ -342,13 +341,12 @@ pub struct Calibration {
     pub record_ns: f64,
     /// One operation of the run's loop that does nothing, ns.
     pub null_op_ns: f64,
-    /// The same on each host, with several; the fields above are of the host
-    /// of rank 0.
+    /// Calibration of each host, with several; the fields above are of the host of rank 0.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hosts: Vec<HostCalibration>,
 }
 
-/// What measuring costs on one host.
+/// The cost of measuring on one host.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct HostCalibration {
     /// Its name.
@@ -400,7 +398,7 @@ pub struct Warning {
 }
 
 impl Warning {
-    /// What it says, under its name for machines.
+    /// A warning with its name for machines.
     pub fn new(code: &str, message: String) -> Warning {
         Warning {
             code: code.to_owned(),

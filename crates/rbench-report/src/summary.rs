@@ -8,7 +8,7 @@ use crate::stats::Estimate;
 /// Shortest phase whose rate, ranks and hosts are worth comparing, s.
 pub(crate) const SHORTEST_S: f64 = 0.010;
 
-/// How often the iterations are judged before they are enough.
+/// Number of judgements of the iterations before they are enough.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Looks {
     /// Once: the number was given.

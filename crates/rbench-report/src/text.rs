@@ -100,7 +100,7 @@ fn for_phases(result: &RunResult, table: &mut Table, add: impl Fn(&PhaseResult, 
     }
 }
 
-/// What the marks behind names of phases mean, as far as there are any.
+/// The meaning of the marks after names of phases, as far as there are any.
 fn marks(result: &RunResult) -> String {
     let mut text = String::new();
     if result.phases.iter().any(|p| !p.complete) {

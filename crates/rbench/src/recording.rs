@@ -36,16 +36,16 @@ use crate::trouble::note_trouble;
 /// The warning of a command of `--after-phase` that failed.
 const AFTER_PHASE_FAILED: &str = "after-phase-failed";
 
-/// How long commands of `--event` may go on when all phases are over.
+/// Time for which commands of `--event` may go on when all phases are over.
 const COMMANDS_TURN: Duration = Duration::from_secs(10);
 
 /// The run and where its results go.
 pub struct Job<'j> {
     /// The plan, and how it was launched.
     pub scope: Scope<'j>,
-    /// Where the results go.
+    /// Destination of the results.
     pub output: &'j Output,
-    /// Whose command line it is.
+    /// The front end of its command line.
     pub front: Box<dyn FrontEnd>,
     /// The series that takes the result, if the run is a cell of one.
     pub cell: Option<Rc<dyn Sink>>,
@@ -108,13 +108,13 @@ pub struct Recording<'r> {
     report: Report,
     /// The common start of each phase of the result.
     starts: Vec<Option<CommonStart>>,
-    /// Notes found before the result is begun, each once.
+    /// Notes from before the start of the result, each once.
     noted: Vec<Warning>,
-    /// At rank 0: what was marked so far.
+    /// At rank 0: the marks until now.
     marks: Rc<MarkList>,
-    /// Those that no longer answer, as the group knows of them.
+    /// Mounts that no longer answer, as the group knows of them.
     mounts: Rc<Mounts>,
-    /// What is run around phases, and what went wrong with that.
+    /// The commands around phases, and their errors.
     hooks: Rc<PhaseHooks>,
     begun: Nanos,
 }
@@ -209,7 +209,7 @@ impl<'r> Recording<'r> {
         }
     }
 
-    /// Where the results go.
+    /// Destination of the results.
     pub fn output(&self) -> &'r Output {
         self.output
     }
@@ -231,7 +231,7 @@ impl<'r> Recording<'r> {
         let result = &mut self.report.result;
         found.retain(|warning| !result.warnings.contains(warning));
         if self.report.published.is_some() {
-            // What was never started is no surprise to whoever interrupted.
+            // Failed commands only: after an interrupt, those that never started are expected.
             let complaints = found.iter().map(|warning| &warning.message);
             complaints.for_each(|message| complain(message));
             return;
@@ -260,7 +260,7 @@ impl<'r> Recording<'r> {
         self.report.front.end();
     }
 
-    /// What the run hands over when it ended that way.
+    /// The report of the run after this outcome.
     pub fn end(mut self, outcome: Result<RunEnd, ExecError>) -> Report {
         self.note_hooks();
         let mut report = self.report;
@@ -358,8 +358,7 @@ impl Listener for Recording<'_> {
         !repetition::enough(&mut self.report.result, elapsed)
     }
 
-    /// The report first: whoever interrupts may not wait until a large tree is
-    /// removed.
+    /// The report first: a user who interrupts may not wait until a large tree is removed.
     fn stopped(&mut self) {
         self.display.end();
         self.report.signalled = true;

@@ -229,7 +229,7 @@ fn a_row_that_comes_round_is_cold_only_until_then() {
         )
     };
     assert_eq!(kept.verdict(OpKind::Read).0, Verdict::ColdThenMemory);
-    // As many requests as all passes need; then few enough that each may have carried much.
+    // Enough requests for all passes; then few enough that each may have carried much.
     assert_eq!(at(OTHERS, Evidence::Kernel, Some(600)), Verdict::Cold);
     assert_eq!(
         at(OTHERS, Evidence::Kernel, Some(100)),

@@ -1,4 +1,4 @@
-//! What workers did comes to rank 0, as fio reports it.
+//! Gathers the workers' results at rank 0, as fio reports them.
 
 use rbench_core::job::{JobLog, JobOutcome};
 use rbench_core::moved::Moved;

@@ -152,11 +152,11 @@ pub async fn ranks(group: &Group<'_>, own: RanksOfHost) -> Result<Option<Ranks>,
     let firsts = rows
         .iter()
         .filter_map(|row| Some((row.rank.rank, row.first?)));
-    // Of several at the same time, the one of the lowest rank.
+    // If several end at the same time, the one of the lowest rank.
     let first = firsts.min_by_key(|(_, first)| first.at);
     let most = rows.iter().map(|row| row.most).max().unwrap_or(0);
     let gaps = rows.iter().filter_map(|row| Some((row.gap?, &row.rank)));
-    // Of several of the same length, that of the lowest rank.
+    // If several have the same length, that of the lowest rank.
     let gap = gaps.rev().max_by_key(|(gap, _)| gap.length);
     let gap = gap.map(|(gap, rank)| RankGap {
         rank: rank.rank,

@@ -63,7 +63,7 @@ pub struct RowSamples {
 pub struct Repetition {
     /// Figures that are numbers, by name.
     pub numbers: BTreeMap<&'static str, f64>,
-    /// Those that are times.
+    /// Figures that are times.
     pub times: BTreeMap<&'static str, Dist>,
 }
 
@@ -94,7 +94,7 @@ impl Basis {
 }
 
 impl Repetition {
-    /// Whether its operations had intended starts.
+    /// Returns true if its operations had intended starts.
     pub fn is_open_loop(&self) -> bool {
         self.times.contains_key("response")
     }

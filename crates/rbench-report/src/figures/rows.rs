@@ -27,7 +27,7 @@ impl<'p> Row<'p> {
         }
     }
 
-    /// Of one phase; of several iterations together.
+    /// The row of one phase; of several iterations together.
     pub fn of(phases: Vec<&'p PhaseResult>) -> Row<'p> {
         Row::new(phases, |figure, phases| match phases {
             [phase] => figure.of(phase),
@@ -40,7 +40,7 @@ impl<'p> Row<'p> {
         by_name(&result.phases).into_iter().map(Row::of).collect()
     }
 
-    /// The same, without the rates of phases that did not reach their end.
+    /// Like `all`, without the rates of phases that did not reach their end.
     pub fn finished(result: &'p RunResult) -> Vec<Row<'p>> {
         let rows = by_name(&result.phases).into_iter();
         rows.map(|row| Row::new(row, |figure, phases| figure.over(phases)))

@@ -30,7 +30,7 @@ pub struct Chart {
     pub title: String,
     /// Colours and names of lines.
     pub keys: Vec<(usize, String)>,
-    /// Whether it has a heat map, which needs a legend.
+    /// It has a heat map, which needs a legend.
     pub heat: bool,
     /// The element `svg`.
     pub svg: String,
@@ -38,7 +38,7 @@ pub struct Chart {
 
 /// The iterations of an operation in a run.
 pub struct Side<'r> {
-    /// What the run is called; empty if there is only one.
+    /// Name of the run; empty if there is only one.
     pub name: &'r str,
     /// The iterations, one at least.
     pub phases: Vec<&'r PhaseResult>,
@@ -67,9 +67,9 @@ impl<'r> Side<'r> {
 
 /// The charts of an operation.
 pub struct Charts {
-    /// Of all iterations, or of the median one.
+    /// Charts of all iterations, or of the median one.
     pub main: Vec<Chart>,
-    /// Of each iteration, by the name of the run; empty without several.
+    /// Charts of each iteration, by the name of the run; empty without several.
     pub each: Vec<(String, Vec<Chart>)>,
 }
 
@@ -151,8 +151,8 @@ fn each(side: &Side<'_>, bounds: &Bounds, heat: bool) -> Vec<Chart> {
     charts
 }
 
-/// What the axes of an operation's charts have to hold, so that those of several
-/// results and iterations have the same ones.
+/// Bounds of the axes of an operation's charts, so that those of several results and iterations
+/// have the same ones.
 struct Bounds {
     low_ns: f64,
     high_ns: f64,
@@ -272,7 +272,7 @@ fn courses(phases: &[(String, &PhaseResult)], bounds: &Bounds, most: u64) -> Vec
         .filter_map(|(n, (_, phase))| Some((n, Course::of(phase, most)?)))
         .collect();
     let draw = |title: &str, of: fn(&Slice) -> f64| {
-        // As steps: a rate is that of a whole slice.
+        // Drawn as steps: a rate is that of a whole slice.
         let steps = |course: &Course<'_>| -> Vec<(f64, f64)> {
             let slices = course
                 .slices
@@ -392,14 +392,14 @@ fn short_name(name: &str) -> String {
     }
 }
 
-/// How dark the tile of a share of the operations of a slice is, 0 to 1: by its square root, so
+/// Darkness of the tile of a share of the operations of a slice, 0 to 1: by its square root, so
 /// that few are seen, too.
 pub fn darkness(share: f64) -> f64 {
     (0.06 + 0.74 * share.sqrt()).min(0.8)
 }
 
-/// How wide the bucket of a heat map is that begins there, ns: 256 ns below 2048 ns, then there
-/// are four to a factor of two.
+/// Width of the bucket of a heat map that begins there, ns: 256 ns below 2048 ns, then there are
+/// four to a factor of two.
 fn bucket(lowest: u64) -> u64 {
     match lowest {
         0..2048 => 256,
@@ -419,8 +419,8 @@ pub fn short(value: f64) -> String {
     format!("{}{unit}", text.trim_end_matches('0').trim_end_matches('.'))
 }
 
-/// When the timeline of a phase ends, s; `None` if it is too short for a chart. The last slice is
-/// cut short by the end of the phase.
+/// End of the timeline of a phase, s; `None` if it is too short for a chart. The last slice is cut
+/// short by the end of the phase.
 fn course_end(phase: &PhaseResult) -> Option<f64> {
     let step = phase.timeline_step_s;
     let last = phase.timeline.last()?;
@@ -437,7 +437,7 @@ struct Course<'p> {
     slices: Vec<Slice>,
 }
 
-/// What ended in some neighbouring rows of a timeline.
+/// Operations that ended in some neighbouring rows of a timeline.
 struct Slice {
     from_s: f64,
     to_s: f64,

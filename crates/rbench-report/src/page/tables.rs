@@ -16,8 +16,8 @@ use crate::text::operations::{CELLS, lines, others as others_of};
 use crate::text::{iterations, replay, steady, time};
 use crate::warnings::STRAGGLER_FACTOR;
 
-/// All operations, as in the text report: of several iterations together, rates with their
-/// intervals, and each iteration behind a fold.
+/// All operations, like in the text report: with several iterations all of them together, rates
+/// with their intervals, and each iteration in a fold.
 pub fn operations(result: &RunResult) -> Markup {
     let one = |phase| Row::of(vec![phase]);
     if iterations(result) < 2 {
@@ -44,7 +44,7 @@ pub fn operations(result: &RunResult) -> Markup {
     }
 }
 
-/// How far the mean of a rate may be off, as a share of it.
+/// Possible error of the mean of a rate, as a share of it.
 fn precision(result: &RunResult, row: &Row<'_>, unit: &str) -> Option<f64> {
     let mut summary = result.summary.iter();
     let own = |one: &&SummaryRow| row.phases.first().is_some_and(|p| p.name == one.name);
@@ -71,7 +71,7 @@ fn lines_of(result: &RunResult, row: &Row<'_>) -> Vec<Vec<String>> {
 fn table(result: &RunResult, first: &str, rows: Vec<Row<'_>>) -> Markup {
     let open_loop = rows.iter().any(|row| row.has("response"));
     let all: Vec<Vec<Vec<String>>> = rows.iter().map(|row| lines_of(result, row)).collect();
-    // Places in a line, behind the name.
+    // Places in a line, after the name.
     let kept =
         |i: &usize| !CELLS[*i - 1].is_optional() || all.iter().any(|lines| lines[0][*i] != NONE);
     let kept: Vec<usize> = (1..=CELLS.len()).filter(kept).collect();
@@ -107,7 +107,7 @@ fn table(result: &RunResult, first: &str, rows: Vec<Row<'_>>) -> Markup {
     }
 }
 
-/// The figures that no other table has, behind a fold: of several iterations together.
+/// The figures that no other table has, in a fold: of several iterations together.
 pub fn others(result: &RunResult) -> Markup {
     let rows = Row::all(result);
     let some =
@@ -126,7 +126,7 @@ pub fn others(result: &RunResult) -> Markup {
     } } }
 }
 
-/// The spread of rates over the iterations, behind a fold; nothing with a single one.
+/// The spread of rates over the iterations, in a fold; nothing with a single one.
 pub fn summary(result: &RunResult) -> Markup {
     // Single operations have a time, and no rate.
     let has_rate = |name: &str| result.phases.iter().any(|p| p.name == name && !p.one_each);
@@ -259,7 +259,7 @@ fn first<T>(all: &[T], most: usize, order: impl Fn(&T, &T) -> Ordering) -> Vec<&
     all
 }
 
-/// That not all of some number are shown.
+/// A note that not all of some number are shown.
 fn outliers(all: u64, shown: usize, what: &str) -> Markup {
     html! { @if all > shown as u64 { p.note { (human_count(all)) " " (what) ": only outliers are shown." } } }
 }

@@ -9,11 +9,11 @@ use serde::{Deserialize, Serialize};
 /// Workers that were given up (`--op-timeout`), and what was lost with them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct GivenUpResult {
-    /// How many.
+    /// Number of workers.
     pub workers: u64,
     /// Out of this many that had such operations.
     pub of: u64,
-    /// When the first of them was given up, s after the common start.
+    /// Time at which the first of them was given up, s after the common start.
     pub at_s: f64,
     /// Operations that they had done without error: in no other number.
     pub lost: u64,
@@ -23,7 +23,7 @@ pub struct GivenUpResult {
 }
 
 impl GivenUpResult {
-    /// Of a row; `None` where nobody was given up.
+    /// The given-up workers of a row; `None` where there are none.
     pub(super) fn of(outcome: &PhaseOutcome) -> Option<GivenUpResult> {
         let Effort {
             workers,

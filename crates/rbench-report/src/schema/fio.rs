@@ -1,6 +1,5 @@
-//! What fio's outputs are made of: the jobs of `rbench fio` as they are reported,
-//! with the exact sums behind means and deviations. What becomes of it is in
-//! [`crate::fio`].
+//! Data of fio's outputs: the jobs of `rbench fio` as they are reported, with the exact sums from
+//! which means and deviations follow. [`crate::fio`] makes the outputs.
 
 use rbench_core::job::JobOutcome;
 use rbench_core::machine::HostUse;
@@ -9,10 +8,10 @@ use rbench_core::{Nanos, Unified};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What `rbench fio` shows.
+/// Output of `rbench fio`.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct FioForm {
-    /// What was printed, in this order: `normal`, `terse`, `json`, `json+`.
+    /// Printed formats, in this order: `normal`, `terse`, `json`, `json+`.
     pub formats: Vec<String>,
     /// The version shown as fio's.
     pub version: String,
@@ -20,7 +19,7 @@ pub struct FioForm {
     pub global_options: Vec<(String, String)>,
     /// In the order of jobs and workers.
     pub entries: Vec<FioEntry>,
-    /// What devices and processors of the hosts did meanwhile.
+    /// Activity of devices and processors of the hosts meanwhile.
     pub hosts: Vec<HostUse>,
     /// Idle processors are shown each by itself.
     pub each_cpu: bool,
@@ -34,7 +33,7 @@ pub struct FioEntry {
     pub name: String,
     /// Its group (`groupid`), from 0.
     pub group: u32,
-    /// Whether it stands for all workers of its group.
+    /// True if it covers all workers of its group.
     pub group_reporting: bool,
     /// Host of the worker, where a run has several and each worker an entry.
     pub host: Option<String>,
@@ -42,27 +41,27 @@ pub struct FioEntry {
     pub options: Vec<(String, String)>,
     /// `iodepth`
     pub depth: u32,
-    /// How its numbers are shown.
+    /// Display of its numbers.
     pub shown: FioShown,
-    /// What `latency_target` searched for.
+    /// Search of `latency_target`.
     pub target: Option<FioTarget>,
-    /// What `steadystate` found.
+    /// Result of `steadystate`.
     pub steady: Option<FioSteady>,
-    /// What was done.
+    /// Results of the workers.
     pub outcome: JobOutcome,
 }
 
-/// How the numbers of an entry are shown.
+/// Display of the numbers of an entry.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "FioShownResult")]
 pub struct FioShown {
     /// Percentiles to show, 0 to 100, ascending.
     pub percentiles: Vec<f64>,
-    /// Whether they are shown for clat.
+    /// True if they are shown for clat.
     pub clat_percentiles: bool,
-    /// Whether they are shown for lat.
+    /// True if they are shown for lat.
     pub lat_percentiles: bool,
-    /// Whether they are shown for slat.
+    /// True if they are shown for slat.
     pub slat_percentiles: bool,
     /// Most digits of a number.
     pub significant_figures: u32,
@@ -89,17 +88,17 @@ pub struct FioTarget {
     pub percentile: f64,
 }
 
-/// What `steadystate` found.
+/// Result of `steadystate`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "FioSteadyResult")]
 pub struct FioSteady {
-    /// What it was judged by.
+    /// The criterion.
     #[serde(flatten)]
     pub criterion: Criterion,
     /// Length of the window, ns.
     #[serde(rename = "duration_ns")]
     pub duration: Nanos,
-    /// Whether the limit was kept.
+    /// True if the limit was kept.
     pub attained: bool,
     /// IOPS of each second of the last window.
     pub iops: Vec<u64>,

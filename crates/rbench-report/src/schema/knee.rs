@@ -1,4 +1,4 @@
-//! What `rbench knee` found, computed from the cells of its series alone.
+//! The result of `rbench knee`, computed from the cells of its series alone.
 
 use rbench_core::hist::HistError;
 use schemars::JsonSchema;
@@ -15,23 +15,23 @@ const FAR_BEHIND: f64 = 0.1;
 /// had another rate or too few items.
 const DUE: f64 = 0.9;
 
-/// Kinds of operation of a mix's rows that stand for all of it: its rounds, or all its operations.
+/// Kinds of operation of a mix's rows that represent all of it: its rounds, or all its operations.
 const WHOLE: [&str; 2] = ["round", "mixed"];
 
 /// The highest rate at which an objective holds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct KneeResult {
-    /// What had to hold.
+    /// The objective.
     pub objective: KneeObjective,
     /// The lowest rate that was allowed, operations a second; `None`: any.
     pub from: Option<f64>,
     /// The highest one; `None`: any.
     pub to: Option<f64>,
-    /// How far apart `held` and `failed` were to be, as a part of the rate.
+    /// Largest distance of `held` and `failed`, as a part of the rate.
     pub precision: f64,
     /// The least time of a step, s.
     pub time_s: f64,
-    /// How the intended starts were spread: `uniform`, `poisson`.
+    /// Distribution of the intended starts: `uniform`, `poisson`.
     pub arrival: String,
     /// The steps in the order in which they ran.
     pub steps: Vec<KneeStep>,
@@ -41,13 +41,13 @@ pub struct KneeResult {
     pub held: Option<f64>,
     /// The lowest rate above `held` at which it did not; `None`: there was none.
     pub failed: Option<f64>,
-    /// Whether `held` held in the longer window, too.
+    /// True if `held` held in the longer window, too.
     pub confirmed: bool,
-    /// Why the search could not go on; `None`: it could.
+    /// Reason why the search could not go on; `None`: it could.
     pub trouble: Option<String>,
 }
 
-/// What has to hold, in every row that is judged.
+/// Objective for every row that is judged.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct KneeObjective {
     /// Limits of the response time.
@@ -74,19 +74,19 @@ pub struct KneeLimit {
 pub struct KneeStep {
     /// The number of its cell.
     pub cell: u32,
-    /// What it was for: `closed` (one operation after the other), `search`, `confirm`.
+    /// Its purpose: `closed` (one operation after the other), `search`, `confirm`.
     pub stage: String,
     /// Operations a second that were to start; `None` for `closed`.
     pub rate: Option<f64>,
-    /// How long, s.
+    /// Length, s.
     pub window_s: f64,
-    /// Whether the objective held in every row that is judged; `None` for `closed` and
-    /// where it cannot be said.
+    /// True if the objective held in every row that is judged; `None` for `closed` and where it
+    /// cannot be decided.
     pub held: Option<bool>,
-    /// Whether a row was so far behind that the step was not tried again.
+    /// True if a row's backlog was so large that the step was not tried again.
     pub far_behind: bool,
-    /// What did not hold in some row: the figures that were above their limits,
-    /// `errors`, `behind`; empty if everything did.
+    /// The violated parts of the objective in any row: the figures that were above their limits,
+    /// `errors`, `behind`; empty if everything held.
     pub reasons: Vec<String>,
     /// The rows that are judged.
     pub rows: Vec<KneeRow>,
@@ -110,7 +110,7 @@ pub struct KneeRow {
     pub errors: u64,
     /// Operations that were due and never started.
     pub unissued: u64,
-    /// Of a mix: operations that were due and found no file to work on.
+    /// Operations of a mix that were due and found no file to work on.
     #[serde(default)]
     pub missed: u64,
     /// Figures of the response time: mean, percentiles ascending, maximum; empty for
@@ -139,7 +139,7 @@ impl KneeRow {
         all.into_iter().fold(0, u64::saturating_add)
     }
 
-    /// Whether nothing of it had an intended start, or nothing was due.
+    /// Returns true if none of its operations had an intended start, or none was due.
     fn says_nothing(&self) -> bool {
         let other = [self.errors, self.unissued, self.missed];
         self.figures.is_empty() && other == [0; 3]
@@ -186,20 +186,20 @@ impl KneeObjective {
         Ok(all)
     }
 
-    /// Whether a row is judged: in an open loop it has response times.
+    /// Returns true if a row is judged: in an open loop it has response times.
     fn judges(&self, phase: &PhaseResult, closed: bool) -> bool {
         let named = self.row.as_ref().is_none_or(|row| *row == phase.name);
         let follows = matches!(phase.op.as_str(), "fsync" | "close");
         named && (closed && !follows || phase.latency.response.is_some())
     }
 
-    /// What did not hold in a row.
+    /// The violated parts of the objective in a row.
     fn broken(&self, row: &KneeRow, workers: u64) -> Vec<String> {
         let mut reasons = Vec::new();
         for limit in &self.limits {
             match row.figure(&limit.figure) {
                 Some(ns) if ns <= limit.most_ns as f64 => {}
-                // Where no operation ended, nothing that is said of them holds.
+                // Where no operation ended, no limit holds.
                 _ => reasons.push(limit.figure.clone()),
             }
         }
@@ -208,11 +208,11 @@ impl KneeObjective {
             reasons.push("errors".to_owned());
         }
         let behind = row.unissued as f64 / row.due().max(1) as f64;
-        // What waits at the end, one for each worker, is no backlog.
+        // Operations that wait at the end, one for each worker, are not a backlog.
         if behind > BEHIND && row.unissued > workers {
             reasons.push("behind".to_owned());
         }
-        // What was passed over was no load on the target.
+        // Operations that were passed over were no load on the target.
         if row.missed as f64 > BEHIND * row.due() as f64 {
             reasons.push("missed".to_owned());
         }
@@ -248,12 +248,12 @@ impl KneeResult {
         self.trouble = steps().find_map(|step| self.trouble_of(step));
     }
 
-    /// What a cell says; `None` if it has no result.
+    /// The step of a cell; `None` if it has no result.
     fn step(&self, cell: &CellResult) -> Option<KneeStep> {
         let result = cell.result.as_ref().filter(|_| cell.is_complete())?;
         let stage = cell.value("stage")?.to_owned();
         let closed = stage == "closed";
-        // Of a mix, the rate is that of its rounds, or of all its operations.
+        // The rate of a mix is that of its rounds, or of all its operations.
         let has = |op: &str| result.phases.iter().any(|phase| phase.op == op);
         let unit = WHOLE.into_iter().find(|op| has(op));
         let counts = |phase: &PhaseResult| !closed || unit.is_none_or(|unit| phase.op == unit);
@@ -298,7 +298,7 @@ impl KneeResult {
         })
     }
 
-    /// Why a step says nothing.
+    /// The reason why a step gives no result.
     fn trouble_of(&self, step: &KneeStep) -> Option<String> {
         if let (true, Some(row)) = (step.rows.is_empty(), &self.objective.row) {
             return Some(format!("--row {row}: the workload has no such row"));
@@ -323,7 +323,7 @@ impl KneeResult {
         let counted = step.rows.iter().filter(|row| !has_whole || is_whole(row));
         let due: u64 = counted.map(KneeRow::due).sum();
         let expected = rate * step.window_s;
-        // Of several rows a judged one alone has only its part of them.
+        // A judged row among several has only its part of them.
         let part = self.objective.row.is_some();
         (!part && (due as f64) < DUE * expected - 1.0).then(|| {
             format!(

@@ -43,8 +43,8 @@ pub struct PhaseResult {
     /// in the response times.
     #[serde(default)]
     pub unissued: u64,
-    /// Of a mix: operations that found no file to work on: none was left for them, or
-    /// another worker had been faster. No errors, and in no latency.
+    /// Operations of a mix that found no file to work on: none was left for them, or another worker
+    /// had been faster. They are not errors, and are in no latency.
     #[serde(default)]
     pub missed: u64,
     /// Under verification: blocks that were not read back because their write,
@@ -71,22 +71,21 @@ pub struct PhaseResult {
     pub first_done: Option<FirstDoneResult>,
     /// Spread of the actual starts of all workers, s.
     pub start_skew_s: f64,
-    /// How far the hosts' clocks may have missed the common start, s: two hosts
-    /// started at most twice this apart, plus the skew. 0 with one clock;
-    /// `None` where each rank started by itself, and in older files.
+    /// Error of the hosts' clocks at the common start, s: two hosts started at most twice this
+    /// apart, plus the skew. 0 with one clock; `None` where each rank started by itself, and in
+    /// older files.
     #[serde(default)]
     pub start_error_s: Option<f64>,
     /// `cold`, `warm`, `mixed`; `None` where nothing is known or the question
     /// has no meaning.
     pub cache: Option<String>,
-    /// What was done by the stonewall's deadline, if it passed.
+    /// Results until the stonewall's deadline, if it passed.
     #[serde(default)]
     pub stonewall: Option<Stonewall>,
-    /// Whether it wrote data that nothing in the phase synced (no fsync, O_SYNC
-    /// or O_DSYNC).
+    /// True if it wrote data that nothing in the phase synced (no fsync, O_SYNC or O_DSYNC).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unsynced: bool,
-    /// Whether the phase reached its end.
+    /// True if the phase reached its end.
     pub complete: bool,
     /// The distributions of all workers together.
     pub latency: LatencyResult,
@@ -94,7 +93,7 @@ pub struct PhaseResult {
     /// active_s of `workers`; `None` where no time passed.
     #[serde(default)]
     pub busy: Option<f64>,
-    /// How the workers spent their time.
+    /// The workers' time, by its use.
     #[serde(default)]
     pub workers: Option<Effort>,
     /// No worker had more than one of these operations: they have a time and no
@@ -112,13 +111,13 @@ pub struct PhaseResult {
     /// Workers that were given up.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub given_up: Option<GivenUpResult>,
-    /// Of transfers between opens and closes that were timed: what all of it took.
+    /// Total times of transfers between opens and closes that were timed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub access: Option<AccessResult>,
-    /// Of a search: what it has looked at and found.
+    /// Counts of a search.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub found: Option<FoundResult>,
-    /// Of a replay: what the traces say of these operations, and how it came out.
+    /// The recorded results of a replay's operations, and the differences from them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replayed: Option<ReplayedResult>,
     /// Hosts in the order of their first rank; of too many only the outliers.
@@ -134,7 +133,7 @@ pub struct PhaseResult {
     /// Width of each row of the timeline, s.
     #[serde(default)]
     pub timeline_step_s: f64,
-    /// What happened when since the common start.
+    /// The course of the phase since the common start.
     #[schemars(length(max = super::TIMELINE_ROWS))]
     pub timeline: Vec<TimelineRow>,
     /// The longest time in which a rank finished nothing, from the start of measuring to
@@ -146,27 +145,26 @@ pub struct PhaseResult {
     /// operation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub empty_share: Option<f64>,
-    /// What each mark that was set while the phase ran cost this row, by time; without
-    /// those behind its last operation.
+    /// Cost to this row of each mark that was set while the phase ran, by time; without those after
+    /// its last operation.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub marks: Vec<MarkCost>,
-    /// When measuring began, s after the common start: 0, except for jobs with a
-    /// start delay, a ramp or data to be written before it is read back.
+    /// Start of measuring, s after the common start: 0, except for jobs with a start delay, a ramp
+    /// or data to be written before it is read back.
     #[serde(default)]
     pub measured_from_s: f64,
     /// Time after that in which only other operations ran, such as reading back
     /// between writes, s: not part of `elapsed_s`.
     #[serde(default)]
     pub set_aside_s: f64,
-    /// Who answered, with the evidence; `None` where the question has no
-    /// meaning.
+    /// The cache that answered, with the evidence; `None` where the question has no meaning.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub residency: Option<ResidencyResult>,
-    /// What the file system's client used in the phase, whose rows share it; `None` where
-    /// no client was watched.
+    /// Usage of the file system's client in the phase, whose rows share it; `None` where no client
+    /// was watched.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client: Option<ClientCostResult>,
-    /// Of a phase that ends when its rate is steady: whether it became that.
+    /// Steadiness of a phase that ends when its rate is steady.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub steady: Option<SteadyResult>,
 }
@@ -177,13 +175,13 @@ impl PhaseResult {
         self.errors.values().copied().fold(0, u64::saturating_add)
     }
 
-    /// How many ranks took part, whether or not they have a row.
+    /// Number of ranks that took part, whether or not they have a row.
     pub fn rank_count(&self) -> u64 {
         let rows = self.ranks.len() as u64;
         self.crowd.as_ref().map_or(rows, |crowd| crowd.ranks)
     }
 
-    /// How many hosts took part.
+    /// Number of hosts that took part.
     pub fn host_count(&self) -> u64 {
         let rows = self.hosts.len() as u64;
         self.host_crowd.as_ref().map_or(rows, |crowd| crowd.hosts)
@@ -195,10 +193,10 @@ impl PhaseResult {
 pub struct ErrorExample {
     /// Name of the error, as in `errors`: `ENOSPC`, `SHORT`, `MISMATCH`.
     pub error: String,
-    /// What it means, in words.
+    /// Its meaning, in words.
     #[serde(default)]
     pub meaning: String,
-    /// How often it happened.
+    /// Number of times that it happened.
     pub count: u64,
     /// The operation.
     pub op: String,
@@ -215,7 +213,7 @@ pub struct ErrorExample {
 /// Results up to the moment the first worker finished.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FirstDoneResult {
-    /// When that was, s after measuring began.
+    /// Time of its end, s after measuring began.
     pub elapsed_s: f64,
     /// Items of all workers done by then.
     pub items: u64,
@@ -236,13 +234,13 @@ pub struct LatencyResult {
     /// From the intended start to the actual one; in an open loop only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lateness: Option<LatenessResult>,
-    /// If the stonewall's deadline passed: the service times of operations that
-    /// had begun by then, without the catching up after it.
+    /// If the stonewall's deadline passed: the service times of operations that had started by
+    /// then, without the catching up after it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stonewalled: Option<Hist>,
 }
 
-/// How late operations with an intended start did start.
+/// Lateness of operations with an intended start.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LatenessResult {
     /// Operations that had one.
@@ -414,10 +412,10 @@ impl PhaseResult {
     }
 }
 
-/// What a search of a tree has looked at, each once, over all ranks.
+/// Counts of a search of a tree, each entry once, over all ranks.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FoundResult {
-    /// Entries that are no directories.
+    /// Entries that are not directories.
     pub files: u64,
     /// Directories, the first one included.
     pub directories: u64,
@@ -443,13 +441,13 @@ impl FoundResult {
     }
 }
 
-/// What opening, transferring and closing took together, over all ranks: IOR's times.
+/// Total times of opening, transferring and closing, over all ranks: IOR's times.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AccessResult {
     /// From the begin of the first open of any rank to the end of the last one, s.
     pub open_s: f64,
-    /// From the begin of the first transfer of any rank to the end of the last one, or of the
-    /// last fsync behind the transfers, s.
+    /// From the begin of the first transfer of any rank to the end of the last one, or of the last
+    /// fsync after the transfers, s.
     pub transfer_s: f64,
     /// From the begin of the first close of any rank to the end of the last one, s; 0 where
     /// nothing was closed in time.

@@ -1,17 +1,17 @@
-//! How the operations of a replay differ from those of the traces.
+//! Differences between the operations of a replay and those of the traces.
 
 use rbench_core::hist::Hist;
 use rbench_core::outcome::{Differ, Replayed};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Of a row of a replay: what the traces say of these operations, and how it came out.
+/// The recorded results of the operations of a row of a replay, and the differences from them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ReplayedResult {
     /// Operations of that kind in the traces, of all copies.
     pub wanted: u64,
-    /// How long they took when they were recorded, of one copy, failed ones included;
-    /// absent where the traces do not say.
+    /// Their recorded times, of one copy, failed ones included; absent where the traces do not have
+    /// them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recorded: Option<Hist>,
     /// Results that differ from the recorded ones.

@@ -1,11 +1,11 @@
-//! What is remarkable about the environment of a run on its hosts.
+//! Remarks on the environment of a run on its hosts.
 
 use std::collections::BTreeMap;
 
 use rbench_core::surroundings::Surroundings;
 
-/// What the reader should know of the hosts; empty when they are alike and
-/// nothing is remarkable. Takes (name, CPUs, surroundings) of each.
+/// Remarks on the hosts for the reader; empty when they are alike and nothing is remarkable. Takes
+/// (name, CPUs, surroundings) of each.
 pub fn remarks(hosts: &[(&str, u32, &Surroundings)]) -> Vec<String> {
     let mut remarks = Vec::new();
     let mut tell =
@@ -57,7 +57,7 @@ pub fn remarks(hosts: &[(&str, u32, &Surroundings)]) -> Vec<String> {
     remarks
 }
 
-/// What should be the same on all hosts of one target.
+/// Remarks on differences between hosts of one target.
 fn tell_differences(hosts: &[(&str, u32, &Surroundings)], remarks: &mut Vec<String>) {
     type Of = fn(&Surroundings) -> Option<String>;
     let all: [(&str, Of); 3] = [

@@ -142,7 +142,7 @@ fn tried(check: &CheckResult) -> impl Iterator<Item = &PromiseResult> {
 /// The number of promises by verdict; names some that do not hold.
 fn promises(check: &CheckResult) -> String {
     use PromiseVerdict::{Broken, Holds, LeftOut, Undecided, Unsupported};
-    // Of several hosts the worst.
+    // With several hosts, the worst.
     let worst = [Broken, Unsupported, Undecided, LeftOut, Holds];
     let mut all: BTreeMap<&str, (usize, &str)> = BTreeMap::new();
     for promise in tried(check) {

@@ -217,7 +217,7 @@ fn a_row_with_rank_statistics_is_what_mdtest_prints() {
         .zip([[most, middle], [middle, least]])
     {
         let like = phase.ranks[0].clone();
-        // So many that whole nanoseconds tell the digits apart.
+        // Enough that whole nanoseconds tell the digits apart.
         let items = 10_000_000_000;
         let rank = |(rank, rate): (u32, f64)| RankOutcome {
             rank: Rank(rank),

@@ -29,7 +29,7 @@ const HOUSES: &[House] = &[
             "job timeline",
             "parts",
             "residency spread",
-            // What executing a phase yields.
+            // The results of a phase.
             "outcome",
         ],
     },
@@ -63,10 +63,10 @@ const HOUSES: &[House] = &[
             // Facts of the host and its kernel, single calls.
             "buffer caches calls dirents disks files guarded identity in_use inputs limits \
              mountinfo own_files processes senders space thread waiting",
-            // What an engine is; what of files is in memory; what a directory is.
+            // Engines; pages of files in memory; directories.
             "background command engine/contract engine/faults engine/fd_table remove \
              residency speed standing walk",
-            // What engines and metadata operations are made of.
+            // Parts of engines and metadata operations.
             "anchor engine/buffers engine/progress fs surroundings",
             "engine/synchronous fault null_fs posix trace",
             // Engines that others are made of, and the run's own directory.
@@ -76,7 +76,7 @@ const HOUSES: &[House] = &[
              engine/pvsync2 engine/splice engine/vsync promises testdir",
             // Names in flight: a ring, as the engine's.
             "engine/in_flight",
-            // The table of engines; what clients promise each other, told as promises are.
+            // The table of engines; promises between clients, reported like other promises.
             "between engine",
         ],
     },
@@ -85,20 +85,20 @@ const HOUSES: &[House] = &[
         floors: &[
             // Waits, data and its marks, what was done more than once.
             "content data intervals live mounts pace repeats sight thread trap",
-            // Who hears of what phases do.
+            // Observers of phases.
             "marks",
-            // What one worker records, what blocks carry, and the talk of the ranks.
+            // Records of one worker, headers of blocks, and messages of the ranks.
             "group meter verify",
             "limited listener queue removal single worker",
             "in_flight",
-            // What operations are made of, and what a phase is.
+            // Parts of operations, and the phase.
             "ack caches extents hooks ops phase steps target",
-            // Blocks moved through an engine; what is looked at and reduced around a phase.
+            // Blocks moved through an engine; observation and reduction around a phase.
             "blocks client lost reduce residency stuck",
             "round",
             "spots warm_up",
             "needs room testdirs",
-            // What a workload is.
+            // The workload.
             "workload",
             "passes",
             // Workloads.

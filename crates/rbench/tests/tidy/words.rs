@@ -1,4 +1,4 @@
-//! Tests that texts for users are plain English: README, docs, help and messages.
+//! Tests that texts for users (README, docs, help and messages) and comments are plain English.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -171,14 +171,6 @@ fn help_and_messages_are_in_plain_english() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Folders whose comments are in plain English; the others still have some hits.
-const COMMENTS_DONE: &[&str] = &[
-    "crates/rbench-cli",
-    "crates/rbench-exec/tests",
-    "crates/rbench-fuzz",
-    "crates/rbench-testfs",
-];
-
 /// The comments of a file: the line of each first one, and the text of those that follow each other.
 fn comments(code: &str) -> Vec<(usize, String)> {
     let mut all: Vec<(usize, String)> = Vec::new();
@@ -202,14 +194,7 @@ fn comments(code: &str) -> Vec<(usize, String)> {
 fn comments_are_in_plain_english() {
     let mut wrong = Vec::new();
     for path in all_sources() {
-        let name = path
-            .strip_prefix(root())
-            .expect("it is below")
-            .display()
-            .to_string();
-        if !COMMENTS_DONE.iter().any(|folder| name.starts_with(folder)) {
-            continue;
-        }
+        let name = path.strip_prefix(root()).expect("it is below").display();
         let code = fs::read_to_string(&path).expect("a source file");
         for (line, text) in comments(&code) {
             let outside = text.split('`').step_by(2).collect::<Vec<_>>().join(" . ");

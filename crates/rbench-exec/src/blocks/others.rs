@@ -21,7 +21,7 @@ pub struct Others {
     pub stop: Option<StopFlag>,
     /// Raised when the run is stopped.
     pub run_stop: StopFlag,
-    /// The jobs that its end ends.
+    /// The effect of its end on others.
     pub exit: Option<Exit>,
     /// Its flow.
     pub flow: Option<Arc<Flow>>,
@@ -36,9 +36,9 @@ pub struct Others {
 /// The effect of the end of a job's worker.
 #[derive(Debug, Clone)]
 pub struct Exit {
-    /// The registry of jobs that are to end.
+    /// The registry of ends.
     pub exits: Arc<Exits>,
-    /// The jobs that end.
+    /// Number of the group, round or iteration that ends.
     pub id: u64,
     /// Also where the worker has no error.
     pub always: bool,

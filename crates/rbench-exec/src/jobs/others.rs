@@ -11,7 +11,7 @@ use crate::blocks::{Exit, InFlight, Locks, Others};
 use crate::group::{ExecError, Group};
 use crate::pace::{Flow, RampBytes};
 
-/// The numbers of what jobs of a plan can end: groups of the report, then iterations,
+/// The numbers of the ends that jobs of a plan can cause: groups of the report, then iterations,
 /// then rounds.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Ends {
@@ -32,15 +32,15 @@ impl Ends {
         }
     }
 
-    /// With what a job of that iteration and round ends.
+    /// Numbers of the ends that stop a job of that iteration and round.
     fn with(self, job: &JobPlan, iteration: u32, round: usize) -> [u64; 3] {
         let iterations = self.groups + u64::from(iteration);
         let rounds = self.groups + self.iterations + round as u64;
         [group_of(job), iterations, rounds]
     }
 
-    /// After a round: all ranks know what has ended of what later ones may belong to. A
-    /// note could come later than they begin.
+    /// After a round: all ranks learn the ends that may concern later rounds. A note could come
+    /// after their start.
     pub(super) async fn agree(self, group: &Group<'_>) -> Result<(), ExecError> {
         group.control.exits.leave();
         if !self.used || group.world.size() == 1 {

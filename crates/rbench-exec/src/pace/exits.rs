@@ -1,5 +1,5 @@
-//! Jobs that end others: whose workers stop when a worker of another one has come to its
-//! end. What ends is a number: of a group of jobs, a round or an iteration.
+//! Jobs that end others: whose workers stop when a worker of another one has come to its end. An
+//! end has the number of a group of jobs, a round or an iteration.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,7 +7,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::StopFlag;
 
-/// The jobs that have ended on any rank, and the jobs of this rank that stop with them.
+/// The groups, rounds and iterations that have ended on any rank, and the jobs of this rank that
+/// stop with them.
 #[derive(Debug, Default)]
 pub struct Exits {
     state: Mutex<State>,

@@ -132,7 +132,7 @@ op_kinds! {
 }
 
 impl OpKind {
-    /// True if it only reads, so that the client's memory could answer.
+    /// True if it only reads, so that this host's memory could answer.
     pub fn asks(self) -> bool {
         matches!(
             self,

@@ -445,9 +445,9 @@ impl Pair {
 }
 
 /// The figure that a verdict judges: the rate, or the mean response time in an open loop, whose
-/// rate is given. Single operations are judged by their time.
-fn judging(response: bool, one_each: bool) -> &'static Figure {
-    let name = match (response, one_each) {
+/// rate is given. Single operations, and those of `rbench ops`, are judged by their time.
+fn judging(response: bool, by_time: bool) -> &'static Figure {
+    let name = match (response, by_time) {
         (true, _) => "response-mean",
         (false, true) => "mean",
         (false, false) => "rate",
@@ -457,7 +457,7 @@ fn judging(response: bool, one_each: bool) -> &'static Figure {
 
 fn pair(base: &RowSamples, new: &RowSamples) -> Pair {
     let (old, young) = (base.units(), new.units());
-    let one_each = base.one_each || new.one_each;
+    let by_time = [base, new].iter().any(|row| row.one_each || row.by_time);
     let response =
         |samples: &[samples::Repetition]| samples.iter().all(samples::Repetition::is_open_loop);
     let figures = FIGURES
@@ -470,7 +470,7 @@ fn pair(base: &RowSamples, new: &RowSamples) -> Pair {
         label: base.label.clone(),
         base: base.basis(),
         new: new.basis(),
-        judged_by: judging(response(&old) && response(&young), one_each),
+        judged_by: judging(response(&old) && response(&young), by_time),
         figures,
         unlike: even::of_rows(base, new),
         starved: base.is_starved() || new.is_starved(),

@@ -330,3 +330,22 @@ pub fn listed(output: Output) -> impl Iterator<Item = (&'static Figure, &'static
             Shown::In(_) | Shown::Not(_) => None,
         })
 }
+
+/// Operations per second of all active workers, each over its own active time. That excludes
+/// opening and closing files, and waiting for other workers. `None` without operations.
+pub(crate) fn active_rate(phase: &PhaseResult) -> Option<f64> {
+    let (count, active_s) = match &phase.workers {
+        // Workers that were given up have no time, and their operations do not count.
+        Some(workers) => {
+            let lost = phase.given_up.as_ref().map_or(0, |lost| lost.workers);
+            (
+                workers.workers.saturating_sub(lost),
+                workers.active.as_secs_f64(),
+            )
+        }
+        // Earlier versions did not record it.
+        None => (1, phase.elapsed_s),
+    };
+    let rate = phase.items as f64 * count as f64 / active_s;
+    (rate > 0.0 && rate.is_finite()).then_some(rate)
+}

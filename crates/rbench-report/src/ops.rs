@@ -7,7 +7,7 @@ use rbench_core::operations::{OPS_ROWS, OpsRow};
 use rbench_core::plain::plain_lines;
 use rbench_core::units::{human_count, human_rate};
 
-use crate::figures::caches;
+use crate::figures::{self, caches};
 use crate::schema::{PhaseResult, RunResult};
 use crate::table::{NONE, Table, left, right, sentence};
 use crate::text::{details, header, iterations};
@@ -111,25 +111,6 @@ fn table(result: &RunResult, view: View) -> String {
     table.render(view) + &notes.collect::<String>()
 }
 
-/// Operations per second of all active workers, each over its own active time. That excludes
-/// opening and closing files, and waiting for other workers. `None` without operations.
-fn rate(phase: &PhaseResult) -> Option<f64> {
-    let (count, active_s) = match &phase.workers {
-        // Workers that were given up have no time, and their operations do not count.
-        Some(workers) => {
-            let lost = phase.given_up.as_ref().map_or(0, |lost| lost.workers);
-            (
-                workers.workers.saturating_sub(lost),
-                workers.active.as_secs_f64(),
-            )
-        }
-        // Earlier versions did not record it.
-        None => (1, phase.elapsed_s),
-    };
-    let rate = phase.items as f64 * count as f64 / active_s;
-    (rate > 0.0 && rate.is_finite()).then_some(rate)
-}
-
 fn cells(row: &OpsRow, phase: &PhaseResult) -> Vec<String> {
     let times = &phase.latency.service;
     let micros = |ns: f64, one_in: u64| match times.count >= one_in {
@@ -145,7 +126,7 @@ fn cells(row: &OpsRow, phase: &PhaseResult) -> Vec<String> {
         micros(times.p50_ns as f64, 2),
         micros(times.p99_ns as f64, 100),
         micros(times.max_ns as f64, 1),
-        rate(phase).map_or(NONE.to_owned(), human_rate),
+        figures::active_rate(phase).map_or(NONE.to_owned(), human_rate),
         human_count(phase.error_count()),
         caches::cell(phase),
     ]

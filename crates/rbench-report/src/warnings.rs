@@ -152,7 +152,7 @@ const RULES: &[Rule] = &[
     },
     Rule {
         code: "cache-hit",
-        before: |_| "The client's memory answered, not the storage: ".into(),
+        before: |_| "This host's memory answered, not the file system: ".into(),
         after: |_| ".".into(),
         find: residency::memory_answered,
         over_iterations: Over::Worst,
@@ -160,7 +160,7 @@ const RULES: &[Rule] = &[
     Rule {
         code: "cache-part",
         before: |_| {
-            "The client's memory, not the storage, answered some of the operations: ".into()
+            "This host's memory, not the file system, answered some of the operations: ".into()
         },
         after: |_| ".".into(),
         find: residency::memory_answered_partly,
@@ -191,7 +191,7 @@ const RULES: &[Rule] = &[
     Rule {
         code: "verified-memory",
         before: |_| {
-            "The verified data came, at least in part, from the client's memory, so the storage itself was not \
+            "The verified data came, at least in part, from this host's memory, so the storage itself was not \
              checked: "
                 .into()
         },

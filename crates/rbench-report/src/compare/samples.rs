@@ -56,6 +56,8 @@ pub struct RowSamples {
     pub stopped: u32,
     /// True if repetitions have a time and no rate.
     pub one_each: bool,
+    /// True if repetitions are judged by their time.
+    pub by_time: bool,
 }
 
 /// One phase of one iteration.
@@ -162,6 +164,9 @@ pub fn gather(runs: &[Run<'_>]) -> Result<Vec<RowSamples>, Refusal> {
                 rows.len() - 1
             });
             rows[place].add(run.name, phase)?;
+            // The rate of ops includes untimed opening and closing.
+            let command = run.result.run.command.get(1);
+            rows[place].by_time |= command.is_some_and(|word| word == "ops");
         }
     }
     for row in &mut rows {
@@ -185,6 +190,7 @@ impl RowSamples {
             workers: 0,
             stopped: 0,
             one_each: true,
+            by_time: false,
         }
     }
 

@@ -3,7 +3,7 @@
 use super::Better::{Higher, Lower};
 use super::Output::{Compare, Markdown, OpenMetrics, Page, Text};
 use super::Shown::{In, Listed, Named, Not};
-use super::{Better, Figure, Measure, Output, Quantity, Read, Shown, Unit, caches};
+use super::{Better, Figure, Measure, Output, Quantity, Read, Shown, Unit, active_rate, caches};
 use crate::schema::{EvidenceResult, PhaseResult};
 
 /// The first table of a report.
@@ -13,6 +13,7 @@ const SUMMARY: &str = "Markdown is a summary for a pull request: a line for each
 /// Reasons why a comparison does not have it.
 const NEITHER: &str = "more of it is neither better nor worse";
 const FROM_RATE: &str = "the rate, which is compared, follows from it";
+const FROM_MEAN: &str = "it follows from the mean latency, which is compared";
 const COUNTED: &str = "it counts rare events: their ratio says nothing";
 const FEW: &str = "single events decide it, and so does chance";
 const EXPLAINS: &str = "it explains the rate, which is compared";
@@ -20,6 +21,7 @@ const IN_ACCESS: &str = "access-bandwidth, which is compared, follows from them"
 /// Neither OpenMetrics nor a comparison has it.
 const OF_TRACE: &str = "it is a property of the trace, not of the run";
 /// Parts of outputs.
+const OPS_TABLE: &str = "the table of ops";
 const A_NOTE: &str = "a note";
 const UNLIKE: &str = "a note, if it differs";
 const BESIDE: &str = "BESIDE THE TRACE";
@@ -300,6 +302,11 @@ pub const FIGURES: &[Figure] = figures! {
             hist.mean_ns * hist.count as f64 / 1e9 / p.elapsed_s
         })),
         "operations in flight on average: the sum of service times / elapsed time (Little's law)";
+    "active_rate", "Active rate", PerSecond, ["workers.active_s"],
+        Number(|p| Some(p).filter(|p| !p.one_each).and_then(active_rate)),
+        "operations per second of the workers' own time, without untimed opening and closing; ops: per second",
+        put(Text, In(OPS_TABLE)), put(OpenMetrics, Named("rbench_active_operations_per_second")),
+        better(Higher, Not(FROM_MEAN));
 };
 
 macro_rules! quantities {

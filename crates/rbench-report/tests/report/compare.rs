@@ -536,6 +536,16 @@ fn ops() -> RunResult {
 }
 
 #[test]
+fn operations_of_ops_are_judged_by_their_time() {
+    let comparison = between(&[&ops()], &[&ops()], &Options::default()).expect("the same thing");
+    assert!(!comparison.rows.is_empty());
+    for row in &comparison.rows {
+        let judged = row.judged().expect("a figure");
+        assert_eq!(judged.figure.name, "mean", "{}", row.name);
+    }
+}
+
+#[test]
 fn published_figures_are_compared_where_the_same_was_measured() {
     let column = published::find("juicefs-1.1/redis-always").expect("published");
     let result = ops();

@@ -181,7 +181,7 @@ fn warnings_name_the_rows_in_which_memory_answered() {
     assert_eq!(
         message("cache-hit"),
         Some(
-            "The client's memory answered, not the storage: Directory stat (4,800 stats, 0 requests)."
+            "This host's memory answered, not the file system: Directory stat (4,800 stats, 0 requests)."
         )
     );
     assert_eq!(
@@ -194,7 +194,7 @@ fn warnings_name_the_rows_in_which_memory_answered() {
     assert_eq!(
         message("verified-memory"),
         Some(
-            "The verified data came, at least in part, from the client's memory, so the storage itself was \
+            "The verified data came, at least in part, from this host's memory, so the storage itself was \
              not checked: Sequential read (326,400 reads, 9 requests)."
         )
     );
@@ -217,7 +217,7 @@ fn a_part_from_memory_is_named_with_its_share() {
         let hit = all.iter().find(|warning| warning.code == "cache-part");
         hit.map(|warning| warning.message.clone())
     };
-    let words = "The client's memory, not the storage, answered some of the operations: ";
+    let words = "This host's memory, not the file system, answered some of the operations: ";
     let of = |name, op, operations, counted| {
         let message = message(name, op, operations, counted)?;
         Some(message.strip_prefix(words).expect("the words").to_owned())

@@ -816,15 +816,14 @@ mod tests {
 
     #[test]
     fn modes_are_octal_and_types_are_words() {
-        let dir = tempfile::tempdir().expect("temporary directory");
-        let seen = |attempt| match promise("test.modes", "nothing", attempt).keep(
-            dir.path(),
-            1,
-            Duration::from_secs(60),
-            &|| false,
-        ) {
-            Verdict::Broken(evidence) => (evidence.expected, evidence.seen),
-            verdict => panic!("{verdict:?}"),
+        let seen = |attempt| {
+            // A broken promise leaves its directory.
+            let dir = tempfile::tempdir().expect("temporary directory");
+            let promise = promise("test.modes", "nothing", attempt);
+            match promise.keep(dir.path(), 1, Duration::from_secs(60), &|| false) {
+                Verdict::Broken(evidence) => (evidence.expected, evidence.seen),
+                verdict => panic!("{verdict:?}"),
+            }
         };
         let shown = |expected: &str, seen: &str| (expected.to_owned(), seen.to_owned());
         assert_eq!(

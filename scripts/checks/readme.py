@@ -1,7 +1,9 @@
-"""Checks the README's tables of equivalent command lines: compares the system calls of both lines of each row.
+"""Checks the command lines of the README and the guide: runs those of the pages, and compares both lines of each row of the
+README's tables of equivalent command lines, by their system calls.
 
-usage: readme.py PROGRAM
+usage: readme.py PROGRAM [--python PYTHON]
 
+pages.py runs the pages; with --python, also the Python code of the guide (it needs pandas, matplotlib, hdrhistogram).
 Each row runs as printed in the table, with smaller sizes (SMALLER), and completed if it consists only of options
 (MORE). An unknown row fails, and so does a row whose lines behave differently. `rbench mdtest` replaces mdtest:
 scripts/checks/mdtest.py compares it with mdtest's own sequences. fio is Debian's 3.33.
@@ -17,6 +19,7 @@ import tempfile
 import zlib
 
 from common import check, finish, heading, mpirun, run
+from pages import run_pages
 
 README = pathlib.Path(__file__).resolve().parents[2] / "README.md"
 CALLS = ("open,openat,fallocate,read,write,pread64,pwrite64,fsync,fdatasync,mkdir,mkdirat,rmdir,unlink,unlinkat,rename,renameat,"
@@ -327,8 +330,10 @@ def phases(files_only):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("program")
-    program = shutil.which(parser.parse_args().program) or parser.parse_args().program
-    program = str(pathlib.Path(program).resolve())
+    parser.add_argument("--python")
+    given = parser.parse_args()
+    program = str(pathlib.Path(shutil.which(given.program) or given.program).resolve())
+    run_pages(program, given.python)
     text = README.read_text()
     fio_rows(program, table(text, "| fio | rbench |"))
     mdtest_rows(program, table(text, "| mdtest | rbench |"))

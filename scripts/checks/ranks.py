@@ -22,8 +22,8 @@ def bad_input(program, launcher, ranks, env):
         (["meta", "--brunch", "3"], 2, "--brunch"),
         (["meta", "--shift", str(ranks)], 2, f"--shift {ranks}"),
         (["io", "--bs", "4M", "--size", "1M"], 2, "--size 1MiB"),
-        (["meta", "--dir", "/nowhere/at/all"], 1, "/nowhere/at/all does not exist"),
-        (["meta", "--dir", "/"], 1, "/ is the root directory"),
+        (["meta", "--dir", "/nowhere/at/all"], 2, "/nowhere/at/all does not exist"),
+        (["meta", "--dir", "/"], 2, "/ is the root directory"),
         (["meta", "--dir", "/proc"], 1, "/proc"),
         (["io", "--size", "900t"], 1, "--dir"),
     ]

@@ -58,10 +58,10 @@ GIVEN = {
         tar --zstd -cf $name.tar.zst $name; rm -r $name""",
     "pandas.md": """for day in monday tuesday; do
         rbench io --dir /mnt/fs --rw randread --bs 4k --size 4M --time 2 --label fs=old --quiet --out $day.json >>made.txt; done""",
-    # Names are relative, so the trace fits the page's --cwd.
+    # Names are relative, so the trace fits the page's --cwd. It has one process: workers keep no order between several.
     "replay.md": f"""{REPOSITORY}
-        mkdir project && cd project
-        strace -f -ttt -T -o ../app.strace sh -c 'date >a; cp a b; mkdir d; mv b d; cat a d/b >c; rm c'""",
+        mkdir project && cd project && cp -r /srv/repo data
+        strace -f -ttt -T -o ../app.strace cp -r data copy""",
     # A run that is killed after its first phase leaves a journal and a directory.
     "troubleshooting.md": """rbench meta --dir /mnt/fs --items 1000000 --phases tree-create,file-create --out run.json --quiet &
         until grep -qs '"tree-create"' run.json.journal; do sleep 0.1; done

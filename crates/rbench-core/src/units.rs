@@ -305,6 +305,16 @@ pub fn human_bytes(bytes: u64) -> String {
     }
 }
 
+/// Formats a number with its noun: `1 cell`, `12,345 cells`, `2 entries`. The plural is regular.
+pub fn counted(n: u64, noun: &str) -> String {
+    let stem = noun.strip_suffix('y');
+    match (n, stem) {
+        (1, _) => format!("1 {noun}"),
+        (_, Some(stem)) => format!("{} {stem}ies", human_count(n)),
+        (_, None) => format!("{} {noun}s", human_count(n)),
+    }
+}
+
 /// Formats a whole number with a comma every three digits: `12,345,678`.
 pub fn human_count(n: u64) -> String {
     let digits = n.to_string();
@@ -407,6 +417,12 @@ mod tests {
         assert_eq!(human_bandwidth(0.0), "0.00 B/s");
         assert_eq!(human_count(1_234_567), "1,234,567");
         assert_eq!(human_count(999), "999");
+        let cells = [0, 1, 1234].map(|n| counted(n, "cell"));
+        assert_eq!(cells, ["0 cells", "1 cell", "1,234 cells"]);
+        assert_eq!(
+            [1, 2].map(|n| counted(n, "entry")),
+            ["1 entry", "2 entries"]
+        );
         assert_eq!(human_rate(12.345), "12.3");
         assert_eq!(human_rate(99_999.6), "100,000");
         assert_eq!(Bytes(4 << 20).to_string(), "4MiB");

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use rbench_core::job::{JobLog, JobOutcome};
 use rbench_core::machine::HostUse;
 use rbench_core::outcome::{Details, PhaseOutcome, ReplayTotals};
+use rbench_core::units::counted;
 
 use crate::group::{Group, StopReason};
 
@@ -83,7 +84,8 @@ pub(crate) fn stopped_by_itself(group: &Group<'_>) -> Option<String> {
             Some("an operation failed, which ends the run (--on-error stop)".to_owned())
         }
         (StopReason::Errors, Some(most)) => Some(format!(
-            "more than {most} operations failed (--max-errors {most})"
+            "more than {} failed (--max-errors {most})",
+            counted(most, "operation")
         )),
         (StopReason::Stuck, _) => {
             Some("an operation did not return within --op-timeout".to_owned())

@@ -14,7 +14,7 @@ use rbench_core::outcome::{
     Differ, LATE_LIMITS, Late, NotReplayed, PhaseOutcome, ReplayTotals, Replayed, TraceName,
 };
 use rbench_core::random::key;
-use rbench_core::units::{human_count, human_nanos};
+use rbench_core::units::{counted, human_count, human_nanos};
 use rbench_core::{Bytes, Failure, Nanos, OpKind};
 use rbench_plan::replay::Pace;
 use rbench_plan::trace::survey::{Found, Survey};
@@ -159,7 +159,9 @@ fn look(plan: &ReplayPlan, stop: &StopFlag) -> Result<Option<Looked>, String> {
         return Err(match all {
             0 => "the traces have nothing to replay".to_owned(),
             _ => format!(
-                "the traces have nothing to replay; {all} operations are left out ({})",
+                "the traces have nothing to replay; {} {} left out ({})",
+                counted(all, "operation"),
+                if all == 1 { "is" } else { "are" },
                 reasons.join("; ")
             ),
         });
@@ -473,12 +475,12 @@ impl ReplayPass<'_> {
         let differ: u64 = counts.differ.iter().map(|differ| differ.total()).sum();
         let unopened: u64 = counts.unopened.iter().sum();
         if differ + unopened > 0 {
-            let (differ, unopened) = (human_count(differ), human_count(unopened));
+            let (differ, unopened) = (human_count(differ), counted(unopened, "operation"));
             let done = human_count(counts.done);
             listener.warning(
                 DIFFERS,
                 format!(
-                    "{differ} of {done} results differ from the trace, and {unopened} operations found their file not open: \
+                    "{differ} of {done} results differ from the trace, and {unopened} found their file not open: \
                      the load differs from the recorded one."
                 ),
             );

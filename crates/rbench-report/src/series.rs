@@ -10,6 +10,7 @@ mod suite;
 mod sweep;
 
 use rbench_core::plain::plain_lines;
+use rbench_core::units::counted;
 
 use crate::json;
 use crate::schema::{CellResult, RunResult, SeriesResult};
@@ -165,13 +166,13 @@ fn notes(series: &SeriesResult, view: View) -> String {
     }
     if !series.complete {
         let done = series.cells.iter().filter(|cell| cell.is_complete());
-        let of = series
-            .planned
-            .map_or_else(String::new, |planned| format!(" of {planned}"));
-        out.push_str(&format!(
-            "Stopped early: {}{of} cells are complete.\n",
-            done.count()
-        ));
+        let done = done.count() as u64;
+        let cells = match series.planned {
+            Some(planned) => format!("{done} of {}", counted(planned.into(), "cell")),
+            None => counted(done, "cell"),
+        };
+        let are = if done == 1 { "is" } else { "are" };
+        out.push_str(&format!("Stopped early: {cells} {are} complete.\n"));
     }
     out
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use rbench_cli::{Check, CheckFormat, Progress};
 use rbench_comm::{Chosen, Combine, Communicator, Topology};
+use rbench_core::units::counted;
 use rbench_core::{Nanos, Rank};
 use rbench_exec::check::{Asked, Between, Checked, Counted, HostCheck, Pair, Seen, check};
 use rbench_exec::probe::{PATIENCE, answers};
@@ -307,7 +308,8 @@ fn list(chosen: &[&Promise], between: &[&between::Check]) -> String {
             out.push_str(&format!("  {}: {}\n", check.name, check.says));
         }
     }
-    out.push_str(&format!("{} promises\n", chosen.len() + between.len()));
+    let all = (chosen.len() + between.len()) as u64;
+    out.push_str(&format!("{}\n", counted(all, "promise")));
     out
 }
 

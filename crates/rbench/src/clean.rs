@@ -7,6 +7,7 @@ use std::sync::Arc;
 use rbench_cli::{Clean, Progress};
 use rbench_comm::{Combine, Communicator};
 use rbench_core::Rank;
+use rbench_core::units::counted;
 use rbench_exec::removal::Remover;
 use rbench_exec::{ExecError, Group, Show as _};
 use rbench_sys::WorkDir;
@@ -129,7 +130,12 @@ pub async fn run(
             // Somebody else has removed it.
             Ok(None) => {}
             Ok(Some(entries)) => {
-                let _ = writeln!(said, "removed {}: {entries} entries", path.display());
+                let _ = writeln!(
+                    said,
+                    "removed {}: {}",
+                    path.display(),
+                    counted(entries, "entry")
+                );
             }
             Err(why) => {
                 display.trouble(&why);

@@ -17,7 +17,7 @@ use nix::sys::signal::{SigSet, SigmaskHow, Signal, kill};
 use nix::unistd::Pid;
 use rbench_cli::Record;
 use rbench_core::request::Event;
-use rbench_core::units::human_count;
+use rbench_core::units::{counted, human_count};
 use rbench_core::{Clock as _, MonotonicClock, Nanos};
 use rbench_plan::trace::events::Events;
 use rbench_plan::trace::names::Names;
@@ -131,8 +131,9 @@ fn run(args: &Record) -> Result<u8, (u8, String)> {
         .map(|(why, n)| format!("; {} left out: {why}", human_count(*n)))
         .collect();
     complain(&format!(
-        "{} operations are in {}{}",
-        human_count(operations),
+        "{} {} in {}{}",
+        counted(operations, "operation"),
+        if operations == 1 { "is" } else { "are" },
         path.display(),
         left_out.concat()
     ));

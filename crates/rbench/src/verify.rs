@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use rbench_cli::{Format, Verify};
 use rbench_core::plain::plain;
+use rbench_core::units::counted;
 use rbench_exec::ack::{Audit, Class, Finding, audit};
 use rbench_report::json::pretty;
 use serde_json::json;
@@ -45,8 +46,9 @@ fn text(audit: &Audit) -> String {
     // Writing to a String cannot fail.
     let _ = writeln!(
         out,
-        "journals: {} ({} records)",
-        audit.journals, audit.records
+        "journals: {} ({})",
+        audit.journals,
+        counted(audit.records, "record")
     );
     for class in Class::ALL {
         let (name, count) = (class.name(), audit.count(class));

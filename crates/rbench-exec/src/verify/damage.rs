@@ -3,6 +3,8 @@
 
 use std::fmt;
 
+use rbench_core::units::counted;
+
 const SECTOR: usize = 512;
 /// Up to this many wrong bits are called flipped bits.
 const FLIPPED_MAX: u32 = 16;
@@ -77,7 +79,8 @@ impl fmt::Display for Damage {
                 )
             }
             Damage::Flipped { bits, first } => {
-                write!(f, "flipped: {bits} bits, the first in byte {first}")
+                let bits = counted(u64::from(*bits), "bit");
+                write!(f, "flipped: {bits}, the first in byte {first}")
             }
             Damage::PartlyZeroed { first } => write!(f, "partly zeroed: from byte {first} on"),
             Damage::Torn { first, last } => {

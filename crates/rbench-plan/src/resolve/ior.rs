@@ -32,7 +32,7 @@ pub(super) fn tasks(options: &Ior, ranks: u32) -> Result<u32, PlanError> {
     match options.tasks {
         None | Some(0) => Ok(ranks),
         Some(tasks) if tasks > ranks => {
-            refuse!("-N {tasks} is more than the {ranks} ranks that were started")
+            refuse!("-N {tasks} is more than the number of ranks that were started, {ranks}")
         }
         Some(tasks) => Ok(tasks),
     }

@@ -5,6 +5,7 @@
 
 use std::path::PathBuf;
 
+use rbench_core::units::counted;
 use rbench_core::{Bytes, Nanos};
 
 use super::{Facts, PlanError, check_path_length, in_flight};
@@ -31,7 +32,7 @@ pub(super) fn counts(options: &Mdtest, ranks: u32) -> Result<Vec<u32>, PlanError
         }
     }
     if last > ranks {
-        refuse!("-l {last} is more than the {ranks} ranks that were started");
+        refuse!("-l {last} is more than the number of ranks that were started, {ranks}");
     }
     if first > last {
         let limit = options
@@ -367,8 +368,9 @@ fn dirs(options: &Mdtest, ranks: u32) -> Result<Vec<PathBuf>, PlanError> {
         }
         if dirs.len() > ranks as usize {
             refuse!(
-                "-d names {} directories, but there are only {ranks} ranks",
-                dirs.len()
+                "-d names {} directories, but there is only {}",
+                dirs.len(),
+                counted(ranks.into(), "rank")
             );
         }
         if options.stride.unwrap_or(0) > 0 {

@@ -1,7 +1,7 @@
 //! The table of `rbench nn`: NNBench's operations by number of workers, and where they stop
 //! scaling.
 
-use rbench_core::units::{human_count, human_nanos, human_rate};
+use rbench_core::units::{counted, human_count, human_nanos, human_rate};
 
 use crate::figures::Row;
 use crate::schema::{CellResult, SeriesResult};
@@ -115,8 +115,9 @@ fn ends_at(name: &str, rungs: &[Rung<'_>]) -> String {
         (Some(pair), _) => {
             let [(few, low), (many, high)] = [pair[0], pair[1]];
             format!(
-                "{name} stops scaling at {few} workers: from there to {many}, {:.0}% more, the rate changes by \
+                "{name} stops scaling at {}: from there to {many}, {:.0}% more, the rate changes by \
                  {:+.1}%.",
+                counted(few as u64, "worker"),
                 (many / few - 1.0) * 100.0,
                 (high / low - 1.0) * 100.0
             )

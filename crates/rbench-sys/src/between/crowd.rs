@@ -7,6 +7,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use rbench_core::units::counted;
 use rbench_core::{Clock as _, MonotonicClock, Nanos};
 use serde::{Deserialize, Serialize};
 
@@ -172,7 +173,7 @@ pub fn listings(
         stays.listings += 1;
         if let Some((number, times)) = times.iter().enumerate().find(|(_, times)| **times != 1) {
             stays.wrong += 1;
-            stays.example = format!("stay-{number} {times} times");
+            stays.example = format!("stay-{number} {}", counted(*times as u64, "time"));
         }
         if MonotonicClock.now().since(from) >= during || stop() {
             return Ok(stays);

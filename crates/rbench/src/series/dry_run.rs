@@ -1,6 +1,6 @@
 //! The plan of a series as text: its runs and the expected duration.
 
-use rbench_core::units::human_nanos;
+use rbench_core::units::{counted, human_nanos};
 use rbench_plan::Plan;
 use rbench_plan::estimate::{BYTES_PER_S, OPERATIONS_PER_S, estimate_s};
 use rbench_plan::series::Cell;
@@ -22,10 +22,10 @@ pub fn text(course: &dyn Course, cells: &[(Cell, Plan)]) -> String {
             .iter()
             .map(|word| word.to_string_lossy())
             .collect();
-        let ranks = plan.ranks;
         out.push_str(&format!(
-            "# {}: {ranks} ranks, about {}\n",
+            "# {}: {}, about {}\n",
             cell.name,
+            counted(plan.ranks.into(), "rank"),
             shown(time)
         ));
         out.push_str(&format!("rbench {}\n", words.join(" ")));
@@ -40,9 +40,9 @@ pub fn text(course: &dyn Course, cells: &[(Cell, Plan)]) -> String {
         out.push_str(&format!("# left out: {}: {}\n", left.name, left.why));
     }
     out.push_str(&format!(
-        "# {} cells, an estimate of {}, assuming {OPERATIONS_PER_S} operations a second of each worker and {:.0} \
+        "# {}, an estimate of {}, assuming {OPERATIONS_PER_S} operations a second of each worker and {:.0} \
          MiB/s of each host; nothing was run\n",
-        cells.len(),
+        counted(cells.len() as u64, "cell"),
         shown(all),
         BYTES_PER_S / 1_048_576.0,
     ));

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use rbench_cli::Format;
 use rbench_cli::series::SeriesOptions;
 use rbench_core::plain::plain;
+use rbench_core::units::counted;
 use rbench_plan::series::Cell;
 use rbench_report::schema::{
     CellResult, CellValue, CheckResult, Launched, RunResult, SERIES_SCHEMA, SeriesKey, SeriesResult,
@@ -321,10 +322,9 @@ impl Record {
             Format::Json => series::render_json(series),
         }));
         if self.resumed > 0 && !self.quiet {
-            to_stderr(&format!(
-                "resumed: {} cells were complete before\n",
-                self.resumed
-            ));
+            let were = if self.resumed == 1 { "was" } else { "were" };
+            let cells = counted(self.resumed.into(), "cell");
+            to_stderr(&format!("resumed: {cells} {were} complete before\n"));
         }
         if let Some(out) = self.out.as_ref().filter(|_| !self.quiet) {
             to_stderr(&format!("result: {}\n", plain(&out.to_string_lossy())));

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use nix::errno::Errno;
 use rbench_core::Nanos;
+use rbench_core::units;
 use rbench_sys::between::{Attempt, Race, Step, make};
 use rbench_sys::promises::{Evidence, Verdict};
 use serde::{Deserialize, Serialize};
@@ -152,7 +153,7 @@ fn judge(race: Race, ends: &[Vec<Ended>], slack: Nanos) -> (Verdict, Counted) {
     let mut seen = format!("of {ROUNDS} names {none} had no winner, {several} more than one");
     for (end, times) in &others {
         let errno = Errno::from_raw(*end);
-        seen.push_str(&format!(", {times} times {errno:?}"));
+        seen.push_str(&format!(", {} {errno:?}", units::counted(*times, "time")));
     }
     let errno = others.keys().next().map(|end| Errno::from_raw(*end));
     (Verdict::Broken(evidence(errno, seen)), counted)

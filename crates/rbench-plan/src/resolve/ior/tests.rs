@@ -234,5 +234,10 @@ fn what_cannot_be_is_refused_in_a_sentence_that_names_the_option() {
         ..Ior::default()
     };
     let error = tasks(&too_many, 2).expect_err("there are two");
-    assert!(error.0.contains("-N 3 is more than the 2 ranks"), "{error}");
+    assert!(
+        error
+            .0
+            .contains("-N 3 is more than the number of ranks that were started, 2"),
+        "{error}"
+    );
 }

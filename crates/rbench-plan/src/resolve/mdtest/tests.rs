@@ -642,7 +642,10 @@ fn task_counts_that_cannot_be_are_refused_by_their_letters() {
     };
     check("-f must be at least 1", [Some(0), None, None]);
     check("-s must be at least 1", [None, None, Some(0)]);
-    check("-l 13 is more than the 12 ranks", [None, Some(13), None]);
+    check(
+        "-l 13 is more than the number of ranks that were started, 12",
+        [None, Some(13), None],
+    );
     check("-f 5 is more than -l 4", [Some(5), Some(4), None]);
     check(
         "-f 13 is more than the ranks that were started",

@@ -21,7 +21,7 @@ use crate::series::{Course, Knee};
     operation that is due waits for a free worker. docs/reference/knee.md has the \
     details.\n\nExamples:\n  mpirun -np 12 --hostfile myhost rbench knee --slo p99=10ms --out knee.json \
     \\\n    -- io --dir /mnt/fs --rw randread --bs 4k --direct --threads 16\n  rbench knee --slo p99=5ms --slo \
-    mean=1ms -- meta --dir /mnt/fs --phases file-stat --threads 16"
+    mean=1ms -- meta --dir /mnt/fs --phases file-create --threads 16"
 )]
 pub struct KneeArgs {
     /// Objective to meet, such as p99=10ms or errors=0.1%; may be repeated [default:
@@ -81,7 +81,8 @@ impl KneeArgs {
 /// Reads an objective: `p99=10ms`, `errors=0.1%`
 fn slo(text: &str) -> Result<Slo, String> {
     let form = || format!("'{text}' is not of the form p99=10ms, mean=1ms, max=1s or errors=0");
-    let (name, value) = text.split_once('=').ok_or_else(form)?;
+    let no_limit = || "--slo needs FIGURE=LIMIT, for example p99=10ms".to_owned();
+    let (name, value) = text.split_once('=').ok_or_else(no_limit)?;
     if name == "errors" {
         return match share(value) {
             Ok(share) if value == "0" || value.ends_with('%') => Ok(Slo::Errors(share)),
@@ -98,6 +99,12 @@ fn slo(text: &str) -> Result<Slo, String> {
     let most = values::time(value)?;
     if most == Nanos(0) {
         return Err(format!("the time in {name}={value} must be more than 0"));
+    }
+    // Elsewhere a bare number is in seconds. Here most would mean milliseconds.
+    if value.ends_with(|c: char| c.is_ascii_digit() || c == '.') {
+        return Err(format!(
+            "--slo {text} has no unit: write {value}ms or {value}s"
+        ));
     }
     Ok(Slo::Time(Limit { figure, most }))
 }
@@ -143,7 +150,11 @@ mod tests {
         );
         assert_eq!(slo("p99.9=1s"), slo("p999=1s"));
         assert_eq!(slo("mean=500us"), time(Figure::Mean, 500_000));
-        assert_eq!(slo("max=2"), time(Figure::Max, 2_000_000_000));
+        assert_eq!(slo("max=2s"), time(Figure::Max, 2_000_000_000));
+        let no_unit = "--slo p99=10 has no unit: write 10ms or 10s";
+        assert_eq!(slo("p99=10"), Err(no_unit.to_owned()));
+        let no_limit = "--slo needs FIGURE=LIMIT, for example p99=10ms";
+        assert_eq!(slo("p99"), Err(no_limit.to_owned()));
         assert_eq!(slo("errors=0"), Ok(Slo::Errors(0.0)));
         assert_eq!(slo("errors=50%"), Ok(Slo::Errors(0.5)));
         for wrong in [

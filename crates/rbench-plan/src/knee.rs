@@ -28,6 +28,12 @@ const CONFIRMATION: f64 = 3.0;
 const CONFIRMATIONS: usize = 6;
 /// The first rate, as a part of the rate that one operation after the other reaches.
 const FIRST_PART: f64 = 0.25;
+/// The limit that an estimate assumes, as a multiple of the rate that one operation after the other
+/// reaches.
+const EXPECTED_LIMIT: f64 = 1.3;
+/// The rate that an estimate assumes before the first step: at it, no step needs more than its
+/// least time.
+const FAST: f64 = 1e6;
 /// Divisor of the first rate for the default of the lowest rate.
 const LOWEST_PART: f64 = 1024.0;
 
@@ -265,6 +271,15 @@ pub struct Reached {
     pub least: f64,
 }
 
+/// The expected number of steps and their time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Expected {
+    /// Number of steps, without the first one.
+    pub steps: usize,
+    /// Their time.
+    pub time: Nanos,
+}
+
 /// The interval of rates that the steps leave.
 #[derive(Debug, Clone, Copy, Default)]
 struct Found {
@@ -295,6 +310,46 @@ impl Found {
 }
 
 impl Search {
+    /// Number of operations that each step needs.
+    pub fn operations(&self) -> u64 {
+        self.objective.operations().ceil() as u64
+    }
+
+    /// What a search takes at least, before anything is known of the target.
+    pub fn expected_least(&self) -> Expected {
+        let rate = self.from.map_or(FAST, |from| from / FIRST_PART);
+        self.expected(Reached {
+            rate,
+            grain: 0.0,
+            least: 0.0,
+        })
+    }
+
+    /// What the search takes if the limit is a little above the rate of the first step.
+    pub fn expected(&self, reached: Reached) -> Expected {
+        let limit = EXPECTED_LIMIT * reached.rate;
+        let mut tried = Vec::new();
+        while let Some(step) = self.next(reached, &tried) {
+            tried.push(Tried {
+                rate: step.rate,
+                stage: step.stage,
+                held: step.rate <= limit,
+                clearly: false,
+                window: step.window,
+                share: None,
+            });
+        }
+        Expected {
+            steps: tried.len(),
+            time: Nanos(
+                tried
+                    .iter()
+                    .map(|one| one.window.0)
+                    .fold(0, u64::saturating_add),
+            ),
+        }
+    }
+
     /// The first step: one operation after the other.
     pub fn first(&self) -> Step {
         Step {

@@ -241,6 +241,10 @@ impl Lead {
         course.start()?;
         let record = Record::begin(launch, &series.options, (course.as_ref(), check), world)
             .inspect_err(|_| course.over(None, false))?;
+        let shows = series.options.progress != Progress::Off;
+        if let Some(line) = course.beforehand().filter(|_| shows) {
+            complain(&line);
+        }
         Ok(Begun::Lead(Rc::new(Lead {
             state: RefCell::new(State {
                 record,
@@ -251,7 +255,7 @@ impl Lead {
             launch: launch.clone(),
             host_of,
             page,
-            shows: series.options.progress != Progress::Off,
+            shows,
         })))
     }
 

@@ -90,6 +90,20 @@ fn the_rate_is_found_from_wherever_the_search_starts() {
 }
 
 #[test]
+fn the_time_is_estimated_beforehand() {
+    // 250, 500, 1000, twice 2000, and so on, each for 5 s or 10,000 operations.
+    let expected = search().expected(any(1000.0));
+    let all = Server::of(1300.0).run(&search(), any(1000.0));
+    let time: u64 = all.iter().map(|(step, _)| step.window.0).sum();
+    assert!(expected.steps.abs_diff(all.len()) <= 2, "{expected:?}");
+    assert!(expected.time.0.abs_diff(time) < time / 4, "{expected:?}");
+    assert_eq!(search().operations(), 10_000);
+    let least = search().expected_least();
+    let (steps, confirming) = (least.steps as u64 - 1, 3);
+    assert_eq!(least.time, Nanos((steps + confirming) * 2_000_000_000));
+}
+
+#[test]
 fn a_rate_that_is_spoilt_once_is_tried_again() {
     let whole = last_confirmed(&Server::of(1000.0).run(&search(), any(1000.0)));
     for spoilt in 0..8 {

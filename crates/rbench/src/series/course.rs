@@ -100,6 +100,11 @@ pub trait Course {
         Vec::new()
     }
 
+    /// The expected duration, to print before the first run; `None`: unknown.
+    fn beforehand(&self) -> Option<String> {
+        None
+    }
+
     /// Creates what all cells need.
     fn start(&self) -> Result<(), String> {
         Ok(())

@@ -50,7 +50,7 @@ pub fn text(course: &dyn Course, cells: &[(Cell, Plan)]) -> String {
 }
 
 /// Formats a time in seconds, minutes or hours.
-fn shown(seconds: f64) -> String {
+pub fn shown(seconds: f64) -> String {
     match seconds {
         ..120.0 => human_nanos(seconds * 1e9),
         ..7200.0 => format!("{:.0} min", seconds / 60.0),

@@ -2,11 +2,15 @@
 
 use rbench_cli::series;
 use rbench_core::Nanos;
+use rbench_core::units::{counted, human_rate};
 use rbench_plan::knee::{Figure, Form, Reached, Search, Stage, Step, Tried};
 use rbench_plan::series::Cell;
-use rbench_report::schema::{KneeLimit, KneeObjective, KneeResult, KneeStep, SeriesResult};
+use rbench_report::schema::{
+    CellResult, KneeLimit, KneeObjective, KneeResult, KneeStep, SeriesResult,
+};
 
 use super::Course;
+use crate::series::dry_run::shown;
 
 /// A search for the highest rate at which an objective holds.
 pub struct Knee {
@@ -23,6 +27,31 @@ impl Knee {
             search: knee.asked.resolve().map_err(|e| e.to_string())?,
             form: Form::of(&knee.words).map_err(|e| e.to_string())?,
             words: knee.words.clone(),
+        })
+    }
+
+    fn closed(&self, first: &CellResult, knee: &KneeResult) -> Option<Closed> {
+        let closed = first.result.as_ref()?;
+        let world = &closed.world;
+        let workers = f64::from(world.ranks) * f64::from(world.threads_per_rank);
+        let done = ["read", "write", "trim"].map(|op| {
+            let of_op = closed.phases.iter().filter(|phase| phase.op == op);
+            of_op.map(|phase| phase.items).fold(0, u64::saturating_add)
+        });
+        let together = self.form == Form::Fio;
+        let (grain, least) = match self.form {
+            Form::Native => (0.0, 0.0),
+            Form::Fio => (workers, workers * least_each(done) as f64),
+        };
+        let reached = Reached {
+            rate: knee.closed_rate(together)?,
+            grain,
+            least,
+        };
+        Some(Closed {
+            reached,
+            workers,
+            done,
         })
     }
 
@@ -45,6 +74,14 @@ impl Knee {
             ..Cell::default()
         }
     }
+}
+
+/// Result of the first step.
+struct Closed {
+    reached: Reached,
+    workers: f64,
+    /// Operations of each of fio's directions.
+    done: [u64; 3],
 }
 
 /// Converts a step of the result for the search.
@@ -138,6 +175,32 @@ impl Course for Knee {
         })
     }
 
+    fn beforehand(&self) -> Option<String> {
+        let expected = self.search.expected_least();
+        Some(format!(
+            "a step needs {} and takes {} or more; about {} and {} or more in all, without preparing files",
+            counted(self.search.operations(), "operation"),
+            self.search.time,
+            counted(expected.steps as u64 + 1, "step"),
+            shown(expected.time.as_secs_f64() + self.search.time.as_secs_f64()),
+        ))
+    }
+
+    fn ended(&self, index: u32, so_far: &SeriesResult) -> Option<String> {
+        let first = so_far.cells.first().filter(|_| index == 0)?;
+        let reached = self.closed(first, so_far.knee.as_ref()?)?.reached;
+        let expected = self.search.expected(reached);
+        // Each run creates and removes its files.
+        let around = (first.wall_s - self.search.time.as_secs_f64()).max(0.0);
+        let seconds = expected.time.as_secs_f64() + around * expected.steps as f64;
+        Some(format!(
+            "rbench: {} operations a second without a rate: about {} follow, {} in all\n",
+            human_rate(reached.rate),
+            counted(expected.steps as u64, "step"),
+            shown(seconds),
+        ))
+    }
+
     fn next(&self, so_far: &SeriesResult) -> Option<(u32, Cell)> {
         let Some(first) = so_far.cells.first() else {
             return Some((0, self.cell(self.search.first(), [0; 3])));
@@ -147,23 +210,11 @@ impl Course for Knee {
         if knee.trouble.is_some() || so_far.cells.iter().any(|cell| !cell.is_complete()) {
             return None;
         }
-        let closed = first.result.as_ref()?;
-        let world = &closed.world;
-        let workers = f64::from(world.ranks) * f64::from(world.threads_per_rank);
-        let done = ["read", "write", "trim"].map(|op| {
-            let of_op = closed.phases.iter().filter(|phase| phase.op == op);
-            of_op.map(|phase| phase.items).fold(0, u64::saturating_add)
-        });
-        let together = self.form == Form::Fio;
-        let (grain, least) = match self.form {
-            Form::Native => (0.0, 0.0),
-            Form::Fio => (workers, workers * least_each(done) as f64),
-        };
-        let reached = Reached {
-            rate: knee.closed_rate(together)?,
-            grain,
-            least,
-        };
+        let Closed {
+            reached,
+            workers,
+            done,
+        } = self.closed(first, knee)?;
         let tried: Vec<Tried> = knee.steps.iter().filter_map(tried).collect();
         let step = self.search.next(reached, &tried)?;
         let rates = of_each(step.rate, workers, done);

@@ -3,6 +3,7 @@
 
 use rbench_core::units::{human_count, human_nanos, human_rate};
 
+use crate::figures::caches::verdict;
 use crate::schema::{KneeObjective, KneeResult, KneeRow, KneeStep, SeriesResult};
 use crate::table::{Column, NONE, Table, left, right, sentence, wrapped};
 use crate::view::View;
@@ -14,7 +15,7 @@ pub fn render(series: &SeriesResult, view: View) -> String {
     let sections = [
         objective(knee, view),
         curve(knee, view),
-        conclusion(knee, view),
+        conclusion(series, knee, view),
     ];
     let filled: Vec<String> = sections.into_iter().filter(|s| !s.is_empty()).collect();
     filled.join("\n")
@@ -87,7 +88,7 @@ fn curve(knee: &KneeResult, view: View) -> String {
     let mut columns: Vec<Column> = vec![
         right("Cell"),
         left("Stage"),
-        right("due").under("Operations a second"),
+        right("target").under("Operations a second"),
         right("done").under("Operations a second"),
         right("Time"),
         left("Operation").optional(),
@@ -102,7 +103,15 @@ fn curve(knee: &KneeResult, view: View) -> String {
     if table.is_empty() {
         return String::new();
     }
-    table.render(view)
+    let mut text =
+        "Rows are sorted by rate; cells are numbered in the order of execution.".to_owned();
+    if knee.arrival == "poisson" {
+        text.push_str(
+            " Starts are drawn at random, so the number of operations varies around the target even if all of \
+             them were done.",
+        );
+    }
+    table.render(view) + &sentence(view, "", &text)
 }
 
 fn cells(
@@ -147,15 +156,41 @@ pub(crate) fn exact(rate: f64) -> String {
 }
 
 /// The rate that was found, and its uncertainty.
-fn conclusion(knee: &KneeResult, view: View) -> String {
-    sentence(view, "", &found(knee))
+fn conclusion(series: &SeriesResult, knee: &KneeResult, view: View) -> String {
+    let mut text = found(knee);
+    let labels = from_memory(series, knee);
+    if knee.held.is_some() && !labels.is_empty() {
+        let were = if labels.len() == 1 { "was" } else { "were" };
+        text.push_str(&format!(
+            " {} {were} answered by this host's memory: this is the limit of memory, not of the mount.",
+            labels.join(", ")
+        ));
+    }
+    sentence(view, "", &text)
+}
+
+/// Labels of the judged rows that memory answered, wholly or in part, at the rate that held.
+fn from_memory(series: &SeriesResult, knee: &KneeResult) -> Vec<String> {
+    let at_limit = |step: &&KneeStep| step.rate == knee.held && step.held == Some(true);
+    let Some(step) = knee.steps.iter().rfind(at_limit) else {
+        return Vec::new();
+    };
+    let cell = series.cells.iter().find(|cell| cell.index == step.cell);
+    let phases = cell.and_then(|cell| cell.result.as_ref());
+    let phases = phases.into_iter().flat_map(|result| &result.phases);
+    phases
+        .filter(|phase| step.rows.iter().any(|row| row.name == phase.name))
+        .filter(|phase| verdict(phase).is_some_and(|word| word.contains("warm") || word == "mixed"))
+        .map(|phase| phase.label.clone())
+        .collect()
 }
 
 /// The conclusion as sentences.
 pub(crate) fn found(knee: &KneeResult) -> String {
-    let mut text = match knee.held {
-        Some(held) => format!("The objective held at {} operations a second", exact(held)),
-        None => "The objective held at none of the tried rates".to_owned(),
+    let mut text = match (knee.held, knee.failed) {
+        (Some(held), _) => format!("The objective held at {} operations a second", exact(held)),
+        (None, Some(_)) => "The objective held at none of the tried rates".to_owned(),
+        (None, None) => "Stopped before any rate was judged".to_owned(),
     };
     let window = |stage: &str| {
         let mut steps = knee.steps.iter();

@@ -267,6 +267,48 @@ fn what_was_found_follows_from_the_cells_so_far() {
 }
 
 #[test]
+fn a_limit_of_memory_is_no_limit_of_the_mount() {
+    let said = "Random read was answered by this host's memory: this is the limit of memory, not of the mount.";
+    let mut cells = whole();
+    let mut plain = |word: Option<&str>| {
+        for result in cells.iter_mut().filter_map(|cell| cell.result.as_mut()) {
+            result.phases[0].residency = None;
+            result.phases[0].cache = word.map(str::to_owned);
+        }
+        render(&series(cells.clone()), View::default()).replace('\n', " ")
+    };
+    assert!(plain(Some("warm")).contains(said));
+    assert!(plain(Some("mixed")).contains(said));
+    assert!(!plain(Some("cold")).contains("limit of memory"));
+    assert!(!plain(None).contains("limit of memory"));
+}
+
+#[test]
+fn arrivals_that_are_drawn_are_said_to_vary() {
+    let mut drawn = series(whole());
+    let varies =
+        |series: &SeriesResult| render(series, View::default()).contains("drawn at random");
+    assert!(!varies(&drawn));
+    if let Some(knee) = &mut drawn.knee {
+        knee.arrival = "poisson".to_owned();
+    }
+    assert!(varies(&drawn));
+}
+
+#[test]
+fn a_search_that_was_stopped_at_once_has_tried_no_rate() {
+    let mut stopped = series(vec![cell(0, ("closed", 0.0), (4000, 0, 0))]);
+    stopped.complete = false;
+    let text = render(&stopped, View::default());
+    for line in [
+        "Stopped before any rate was judged.",
+        "Stopped early: 1 cell is complete.",
+    ] {
+        assert!(text.lines().any(|l| l == line), "{text}");
+    }
+}
+
+#[test]
 fn a_journal_yields_the_same_as_the_file() {
     let whole_series = series(whole());
     let mut text = journal::header_line(&whole_series);

@@ -5,6 +5,7 @@ use std::cell::RefCell;
 use std::ffi::OsStr;
 use std::fs::{File, OpenOptions, Permissions, TryLockError};
 use std::io::{self, Read as _, Seek as _, Write as _};
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -184,10 +185,20 @@ pub fn named_after(out: PathBuf, cwd: &OsStr, run_id: &str) -> PathBuf {
     }
 }
 
+fn no_directory(path: &Path) -> String {
+    format!(
+        "cannot be written: the directory {} does not exist",
+        path.display()
+    )
+}
+
 fn folder_is_there(path: &Path) -> Result<(), String> {
+    if path.as_os_str().as_bytes().ends_with(b"/") {
+        return Err(no_directory(path));
+    }
     match folder(path).is_dir() {
         true => Ok(()),
-        false => Err("cannot be written: there is no such directory".to_owned()),
+        false => Err(no_directory(folder(path))),
     }
 }
 
@@ -278,6 +289,20 @@ fn in_the_way(journal_path: &Path) -> String {
             "{0} exists: it holds the finished phases of an interrupted run (rbench show {0})",
             journal_path.display()
         ),
+    }
+}
+
+/// Checks before a run that its result can be written.
+///
+/// # Errors
+/// One sentence that names the file.
+pub fn out_is_free(path: &Path, replace: Replace) -> Result<(), String> {
+    let refused = |why| format!("--out {} {why}", path.display());
+    may_be_written(path, replace, is_result).map_err(refused)?;
+    let journal_path = with_suffix(path, ".journal");
+    match journal_path.symlink_metadata() {
+        Ok(_) => Err(in_the_way(&journal_path)),
+        Err(_) => Ok(()),
     }
 }
 

@@ -24,15 +24,31 @@ pub struct IntervalLog {
     trouble: Option<String>,
 }
 
+fn refused(path: &Path, why: &str) -> String {
+    format!("--hlog {} {why}", path.display())
+}
+
+fn is_ours(file: &File) -> bool {
+    begins_with(file, hlog::beginning().as_bytes())
+}
+
+/// Checks before a run that the log can be written.
+///
+/// # Errors
+/// One sentence that names the file.
+pub fn is_free(path: &Path, replace: Replace) -> Result<(), String> {
+    let free = may_be_written(path, replace, is_ours);
+    free.map(|_| ()).map_err(|why| refused(path, &why))
+}
+
 impl IntervalLog {
     /// Starts the log at `path`.
     ///
     /// # Errors
     /// One sentence that names the file. A file that may not be replaced stays.
     pub fn begin(path: &Path, run_id: &str, replace: Replace) -> Result<IntervalLog, String> {
-        let refused = |why: String| format!("--hlog {} {why}", path.display());
-        let is_ours = |file: &File| begins_with(file, hlog::beginning().as_bytes());
-        may_be_written(path, replace, is_ours).map_err(refused)?;
+        let refused = |why: String| refused(path, &why);
+        is_free(path, replace)?;
         let (now, start) = (SystemTime::now(), MonotonicClock.now());
         let header = hlog::header(version::VERSION, run_id, now);
         let file = write_whole(path, &header, replace, is_ours).map_err(refused)?;

@@ -22,9 +22,10 @@ use rbench_report::{PhaseResult, journal, repetition};
 
 use crate::console::complain;
 use crate::dead_mounts;
-use crate::files::{OVERWRITE, Replace, ResultFile, SharedFile};
+use crate::files::{OVERWRITE, Replace, ResultFile, SharedFile, out_is_free};
 use crate::front::{FrontEnd, Scope};
-use crate::hlog::IntervalLog;
+use crate::hlog::{self, IntervalLog};
+use crate::launch::Launch;
 use crate::live::{self, Feed, OfRows};
 use crate::marks::{MarkList, MarkRecorder, not_run};
 use crate::progress::Display;
@@ -283,6 +284,34 @@ impl<'r> Recording<'r> {
     }
 }
 
+/// Existing files that the outputs of a run may replace.
+fn may_replace(output: &Output, launch: &Launch) -> Replace {
+    let command = launch.argv.get(1);
+    match output.overwrite {
+        true => Replace::Ours,
+        false if command.is_some_and(|word| word == "fio") => {
+            Replace::Nothing("--rbench-overwrite")
+        }
+        false => Replace::Nothing(OVERWRITE),
+    }
+}
+
+/// Checks before a run that its result and its log can be written.
+///
+/// # Errors
+/// One sentence that names the file.
+pub fn outputs_are_free(output: &Output, launch: &Launch) -> Result<(), String> {
+    let replace = may_replace(output, launch);
+    let place = |file: &PathBuf| Path::new(&launch.cwd).join(file);
+    if let Some(out) = &output.out {
+        out_is_free(&place(out), replace)?;
+    }
+    match &output.hlog {
+        Some(log) => hlog::is_free(&place(log), replace),
+        None => Ok(()),
+    }
+}
+
 impl Listener for Recording<'_> {
     fn begun(&mut self, shared: bool) -> Result<(), String> {
         self.begun = MonotonicClock.now();
@@ -298,20 +327,7 @@ impl Listener for Recording<'_> {
             .front
             .forms(self.scope, &self.report.result, &[]);
         let place = |file: &PathBuf| Path::new(&self.scope.launch.cwd).join(file);
-        let replace = match self.output.overwrite {
-            true => Replace::Ours,
-            false
-                if self
-                    .scope
-                    .launch
-                    .argv
-                    .get(1)
-                    .is_some_and(|word| word == "fio") =>
-            {
-                Replace::Nothing("--rbench-overwrite")
-            }
-            false => Replace::Nothing(OVERWRITE),
-        };
+        let replace = may_replace(self.output, self.scope.launch);
         if let Some(out) = &self.output.out {
             let path = place(out);
             let header = journal::header_line(&self.report.result);

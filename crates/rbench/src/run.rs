@@ -10,6 +10,7 @@ use rbench_core::Rank;
 use rbench_core::random::key;
 use rbench_exec::group::{PhaseHooks, WorkerResources};
 use rbench_exec::{ExecError, Group, Place, Show as _, ack, caches, calibrate, client, execute};
+use rbench_plan::spec::Workload;
 use rbench_plan::{Facts, Plan, Spec, Work, resolve};
 use rbench_sys::engine::{self, ENGINES};
 use rbench_sys::identity::identity;
@@ -25,7 +26,9 @@ use crate::recording::{Job, Recording};
 use crate::refusal::Refusal;
 use crate::report::{Report, Sink};
 use crate::result::Frame;
-use crate::{client_counters, command, data_size, marker, round_trip, surroundings, target};
+use crate::{
+    client_counters, command, data_size, marker, recording, round_trip, surroundings, target,
+};
 
 /// Executes one run from Spec to report, or to the series that it belongs to. Returns the exit
 /// code.
@@ -44,6 +47,9 @@ pub async fn once(
     let instead = front.instead(comm.size(), comm.rank() == Rank(0));
     if let Some(code) = instead.map_err(Refusal::Usage)? {
         return Ok(code);
+    }
+    if cell.is_none() {
+        outputs_are_free(comm, output, launch).await?;
     }
 
     let progress = progress_of(front.as_ref(), output.progress);
@@ -85,7 +91,15 @@ pub async fn once(
         });
     if let Err(error) = group.agree(opened).await {
         front.discard();
-        return Err(error.into());
+        // The files of fio, mdtest and IOR are checked as they do it.
+        let foreign = matches!(
+            spec.workload,
+            Workload::Fio(_) | Workload::Mdtest(_) | Workload::Ior(_)
+        );
+        return Err(match error {
+            ExecError::SetUp(message) if !foreign => Refusal::Usage(message),
+            error => error.into(),
+        });
     }
     let job = Job {
         scope,
@@ -99,6 +113,20 @@ pub async fn once(
     // The report does not need the mount.
     drop(embedded);
     finish(&group, report?, scope, output)
+}
+
+/// Checks at rank 0 that the outputs can be written; refuses on all ranks otherwise.
+async fn outputs_are_free(
+    comm: &dyn Communicator,
+    output: &Output,
+    launch: &Launch,
+) -> Result<(), Refusal> {
+    let refused = match comm.rank() == Rank(0) {
+        true => recording::outputs_are_free(output, launch).err(),
+        false => None,
+    };
+    let refused = comm.broadcast_value(Rank(0), &refused).await?;
+    refused.map_or(Ok(()), |why| Err(Refusal::Usage(why)))
 }
 
 /// The progress mode: without a terminal, some front ends show progress only on request.

@@ -214,7 +214,7 @@ fn a_result_is_written_whole_and_never_over_another() {
 
     let before = fs::read(place.path("run.json")).expect("read");
     let output = place.run("meta --dir target --items 5 --out run.json");
-    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(output.status.code(), Some(2));
     assert!(
         text(&output.stderr).contains("run.json already exists"),
         "{}",
@@ -284,7 +284,7 @@ fn each_operation_is_logged_where_that_is_asked_for() {
             .collect();
         assert_eq!(rows, expect, "{run}");
         let again = place.run(&format!("{run} --dir target --log ops{number}"));
-        assert_eq!(again.status.code(), Some(1));
+        assert_eq!(again.status.code(), Some(2));
         assert!(
             text(&again.stderr).contains("--log ")
                 && text(&again.stderr).contains("already exists"),

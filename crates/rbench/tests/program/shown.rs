@@ -280,7 +280,7 @@ fn only_a_result_of_ours_is_overwritten_and_only_when_asked() {
     place.printed(&run("--label n=1"));
     place.check(
         &run(""),
-        1,
+        2,
         &["--out", "run.json already exists and is not overwritten (--overwrite replaces a file of rbench)"],
     );
     place.printed(&run("--overwrite --label n=2"));
@@ -289,22 +289,33 @@ fn only_a_result_of_ours_is_overwritten_and_only_when_asked() {
 
     for other in ["my thesis", "{\"schema\": \"other/1\"}", "{}", ""] {
         fs::write(place.path("run.json"), other).expect("written");
-        place.check(&run("--overwrite"), 1, &["run.json holds other data"]);
+        place.check(&run("--overwrite"), 2, &["run.json holds other data"]);
         assert_eq!(place.text("run.json"), other);
     }
     fs::remove_file(place.path("run.json")).expect("removed");
     place.printed(&format!("{META} --out real.json"));
     let real = place.text("real.json");
     std::os::unix::fs::symlink("real.json", place.path("run.json")).expect("linked");
-    place.check(&run("--overwrite"), 1, &["run.json is a symbolic link"]);
+    place.check(&run("--overwrite"), 2, &["run.json is a symbolic link"]);
     assert_eq!(place.text("real.json"), real);
     // The journal of a run that died contains results.
     fs::write(place.path("new.json.journal"), "{}").expect("written");
     place.check(
         &format!("{META} --out new.json --overwrite"),
-        1,
+        2,
         &["new.json.journal exists: it holds the finished phases"],
     );
+    for (out, missing) in [("gone/run.json", "gone"), ("new/", "new/")] {
+        let missing = place.path(missing);
+        place.check(
+            &format!("{META} --out {out}"),
+            2,
+            &[&format!(
+                "the directory {} does not exist",
+                missing.display()
+            )],
+        );
+    }
 }
 
 #[test]
@@ -345,6 +356,6 @@ fn a_page_is_written_beside_nothing_else() {
     place.check(
         "report run.json --html gone/x.html",
         2,
-        &["there is no such directory"],
+        &["the directory gone does not exist"],
     );
 }

@@ -379,7 +379,7 @@ fn engine_and_depth(io: &spec::Io, facts: &Facts) -> Result<(String, u32), PlanE
         refuse!("--engine {name} is not one of {}", names.join(", "));
     };
     if depth == 0 {
-        refuse!("--depth must be at least 1");
+        refuse!("--depth (--iodepth) must be at least 1");
     }
     if depth > *depth_max {
         let advice = if *depth_max == 1 {
@@ -387,7 +387,9 @@ fn engine_and_depth(io: &spec::Io, facts: &Facts) -> Result<(String, u32), PlanE
         } else {
             ""
         };
-        refuse!("--depth {depth} is more than {depth_max}, the limit of --engine {name}{advice}");
+        refuse!(
+            "--depth (--iodepth) {depth} is more than {depth_max}, the limit of --engine {name}{advice}"
+        );
     }
     Ok((name, depth))
 }
@@ -407,7 +409,7 @@ fn check_small(
     }
     if depth > 1 {
         refuse!(
-            "--files and --depth {depth} cannot be combined: a worker has one small file open at a time"
+            "--files and --depth (--iodepth) {depth} cannot be combined: a worker has one small file open at a time"
         );
     }
     if mixes {

@@ -68,7 +68,11 @@ pub fn parse(argv: &[OsString], env_dir: Option<&std::ffi::OsStr>) -> Result<Inv
         );
     }
     let args = args::Args::read(argv).map_err(|error| Stop {
-        text: numbers_named(&plain_lines(&error.render().to_string())),
+        text: {
+            let text = args::sentence(argv, &error);
+            let text = text.unwrap_or_else(|| error.render().to_string());
+            numbers_named(&plain_lines(&text))
+        },
         code: if error.use_stderr() { 2 } else { 0 },
     })?;
     args.invocation(env_dir)

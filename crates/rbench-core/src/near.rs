@@ -1,7 +1,7 @@
 //! The existing name that a mistyped one probably means.
 
 /// The known name nearest to `name`, if it is near: `name` is its beginning, or at
-/// most one in three characters differs.
+/// most one in three characters differs. Two characters that changed places count once.
 pub fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let name = name.trim_matches('-').to_lowercase();
     known
@@ -10,7 +10,7 @@ pub fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&
             let away = if name.len() > 2 && lower.starts_with(&name) {
                 1
             } else {
-                strsim::levenshtein(&name, &lower)
+                strsim::osa_distance(&name, &lower)
             };
             (away <= known.len() / 3).then_some((away, known))
         })

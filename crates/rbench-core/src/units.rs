@@ -159,6 +159,14 @@ pub enum ParseQuantityError {
         /// The expected form, with an example.
         expected: &'static str,
     },
+    /// A fraction, with the size to write instead.
+    #[error("'{text}' is not a whole number: write {instead}")]
+    Fraction {
+        /// The given text.
+        text: String,
+        /// The nearest size in whole numbers of a smaller unit.
+        instead: String,
+    },
     /// More than 64 bits.
     #[error("'{0}' is too large")]
     TooLarge(String),
@@ -176,6 +184,21 @@ fn malformed(text: &str, expected: &'static str) -> ParseQuantityError {
         text: plain(text).into_owned(),
         expected,
     }
+}
+
+/// Says how to write `1.5g`; `None` if it is not a fraction of a unit.
+fn fraction(text: &str, number: &str, unit: &str) -> Option<ParseQuantityError> {
+    const UNITS: [&str; 6] = ["", "k", "m", "g", "t", "p"];
+    let value: f64 = number.parse().ok()?;
+    let lower = unit.to_ascii_lowercase();
+    let letter = lower.strip_suffix("ib").or(lower.strip_suffix('b'));
+    let power = UNITS.iter().position(|u| *u == letter.unwrap_or(&lower))?;
+    let smaller = UNITS.get(power.checked_sub(1)?)?;
+    let whole = (value * 1024.0).round();
+    (whole >= 1.0).then(|| ParseQuantityError::Fraction {
+        text: plain(text).into_owned(),
+        instead: format!("{whole}{smaller}"),
+    })
 }
 
 /// Splits `4.5ms` into `4.5` and `ms`.
@@ -198,7 +221,9 @@ impl FromStr for Bytes {
             Err(_) if number.len() > 19 && number.bytes().all(|b| b.is_ascii_digit()) => {
                 return Err(too_large(text));
             }
-            Err(_) => return Err(malformed(text, SIZE_FORM)),
+            Err(_) => {
+                return Err(fraction(text, number, unit).unwrap_or(malformed(text, SIZE_FORM)));
+            }
         };
         let lower = unit.to_ascii_lowercase();
         let power = match lower.as_str() {
@@ -379,6 +404,11 @@ mod tests {
     fn bad_sizes_say_what_a_size_is() {
         for text in ["", "k", "4x", "-1", "1.5m", "99999999p", "1 k"] {
             assert!(text.parse::<Bytes>().is_err(), "{text}");
+        }
+        for (text, instead) in [("1.5g", "1536m"), ("0.5KiB", "512"), ("1.25T", "1280g")] {
+            let said = text.parse::<Bytes>().map_err(|e| e.to_string());
+            let expect = format!("'{text}' is not a whole number: write {instead}");
+            assert_eq!(said, Err(expect));
         }
         let message = "4x".parse::<Bytes>().map_err(|e| e.to_string());
         assert_eq!(

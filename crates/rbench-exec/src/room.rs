@@ -38,17 +38,18 @@ pub(crate) fn of_plan(plan: &Plan, spots: Vec<(PathBuf, Vec<u32>)>) -> Demands {
 }
 
 /// Checks the room of the spots that this rank judges: all in the file systems that its host sees.
-/// Returns warnings, at rank 0.
+/// `size` is the option that sets the amount of data. Returns warnings, at rank 0.
 ///
 /// # Errors
 /// One sentence, the same on every rank, when it cannot fit.
 pub(crate) async fn check(
     group: &Group<'_>,
     demands: Option<Demands>,
+    size: Option<&'static str>,
 ) -> Result<Vec<String>, ExecError> {
     let root = nix::unistd::geteuid().is_root();
     let judged = group.agree_in_thread(move || match demands {
-        Some(demands) => judge(&demands, root),
+        Some(demands) => judge(&demands, root, size),
         None => Ok(Vec::new()),
     });
     let warnings = judged.await?;
@@ -81,14 +82,14 @@ pub(crate) fn judged_here(
     spots.iter().filter_map(of).collect()
 }
 
-fn judge(demands: &Demands, root: bool) -> Result<Vec<String>, String> {
+fn judge(demands: &Demands, root: bool, size: Option<&str>) -> Result<Vec<String>, String> {
     // Files are only inspected if it matters.
     for looks in [false, true] {
         let Some(moments) = demands(looks) else {
             return Ok(Vec::new());
         };
         let judged = moments.iter().try_fold(Vec::new(), |mut all, moment| {
-            all.extend(judge_moment(moment, root)?);
+            all.extend(judge_moment(moment, root, size)?);
             Ok(all)
         });
         match judged {
@@ -105,7 +106,11 @@ fn judge(demands: &Demands, root: bool) -> Result<Vec<String>, String> {
 }
 
 /// Compares the demands with their file systems. Returns warnings.
-fn judge_moment(moment: &[(PathBuf, Demand)], root: bool) -> Result<Vec<String>, String> {
+fn judge_moment(
+    moment: &[(PathBuf, Demand)],
+    root: bool,
+    size: Option<&str>,
+) -> Result<Vec<String>, String> {
     let mut by_device: BTreeMap<u64, (&Path, Standing, Demand)> = BTreeMap::new();
     for (path, demand) in moment {
         // A missing path is reported later.
@@ -121,7 +126,7 @@ fn judge_moment(moment: &[(PathBuf, Demand)], root: bool) -> Result<Vec<String>,
     for (path, found, demand) in by_device.into_values() {
         if let Some(space) = found.space {
             let room = Room::of(&space, found.mount.as_ref(), root);
-            warnings.extend(room.judge(path, &demand)?);
+            warnings.extend(room.judge(path, &demand, size)?);
         }
     }
     Ok(warnings)
@@ -166,7 +171,12 @@ impl Room {
     ///
     /// # Errors
     /// A sentence if it cannot fit.
-    fn judge(&self, path: &Path, demand: &Demand) -> Result<Option<String>, String> {
+    fn judge(
+        &self,
+        path: &Path,
+        demand: &Demand,
+        size: Option<&str>,
+    ) -> Result<Option<String>, String> {
         let path = path.display();
         let sure = match self.as_it_is {
             true => demand.plain_bytes,
@@ -174,9 +184,10 @@ impl Room {
         };
         if let Some(free) = self.bytes.filter(|free| sure > *free) {
             return Err(format!(
-                "the run writes {} at {path}, where only {} is free: write less, or use --overfill",
+                "the run writes {} at {path}, where only {} is free: write less{}, or use --overfill",
                 human_bytes(sure),
-                human_bytes(free)
+                human_bytes(free),
+                size.map_or_else(String::new, |option| format!(" ({option})")),
             ));
         }
         if let Some(free) = self.inodes.filter(|free| demand.inodes > *free) {
@@ -238,7 +249,7 @@ mod tests {
 
     fn check(space: Space, fs_type: &str, root: bool, demand: Demand, expect: &str) {
         let room = Room::of(&space, Some(&mount(fs_type)), root);
-        let judged = match room.judge(Path::new("/mnt"), &demand) {
+        let judged = match room.judge(Path::new("/mnt"), &demand, Some("--size")) {
             Err(refused) => refused,
             Ok(warning) => warning.unwrap_or_default(),
         };
@@ -260,7 +271,7 @@ mod tests {
     #[test]
     fn only_what_cannot_fit_is_refused() {
         let disk = space((10 * GIB, 2 * GIB, GIB), (1000, 500));
-        let refused = "the run writes 1.50 GiB at /mnt, where only 1.00 GiB is free: write less";
+        let refused = "the run writes 1.50 GiB at /mnt, where only 1.00 GiB is free: write less (--size), or use --overfill";
         check(disk, "ext4", false, writes(GIB + GIB / 2), refused);
         // The reserve for root is available to root.
         check(disk, "ext4", true, writes(GIB + GIB / 2), "may become full");

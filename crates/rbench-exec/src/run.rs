@@ -1,6 +1,6 @@
 //! A whole run of the group: set up, workload, removal.
 
-use rbench_plan::Plan;
+use rbench_plan::{Plan, Work};
 
 use crate::group::{ExecError, Group};
 use crate::listener::{Listener, RunEnd};
@@ -62,7 +62,7 @@ async fn carry_out(
     if !plan.leave.overfill && !spots.is_empty() {
         let here = room::judged_here(group, plan.leave.private_dirs, &spots);
         let demands = (!here.is_empty()).then(|| work.demands(run, here));
-        for warning in room::check(group, demands).await? {
+        for warning in room::check(group, demands, size_option(plan)).await? {
             listener.warning(NEARLY_FULL, warning);
         }
     }
@@ -91,4 +91,13 @@ async fn check_limits(run: Run<'_>, work: &dyn Workload) -> Result<(), ExecError
         Ok(())
     };
     group.agree(enough).await.map_err(ExecError::as_usage)
+}
+
+/// The option that sets the amount of data; `None` if there are several.
+fn size_option(plan: &Plan) -> Option<&'static str> {
+    match &plan.work {
+        Work::Io(io) if io.small.is_some() => Some("--files, --file-size"),
+        Work::Io(_) => Some("--size"),
+        Work::Meta(_) | Work::Jobs(_) | Work::Find(_) | Work::Mix(_) | Work::Replay(_) => None,
+    }
 }

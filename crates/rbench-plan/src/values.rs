@@ -119,19 +119,24 @@ pub fn phase(text: &str) -> Result<PhaseKind, String> {
         .map(|info| info.kind)
         .ok_or_else(|| {
             let names: Vec<&str> = PHASES.iter().map(|info| info.name).collect();
-            format!("'{text}' is not one of {}", names.join(", "))
+            not_one_of(text, "a phase", &names)
         })
 }
 
 /// `--only` of `rbench ops`
 pub fn ops_row(text: &str) -> Result<&'static OpsRow, String> {
     operations::row(text).ok_or_else(|| {
-        let names = || OPS_ROWS.iter().map(|row| row.name);
-        let near = nearest(text, names());
-        let near = near.map_or_else(String::new, |name| format!(" (nearest: {name})"));
-        let all: Vec<&str> = names().collect();
-        format!("'{text}' is not one of {}{near}", all.join(", "))
+        let names: Vec<&str> = OPS_ROWS.iter().map(|row| row.name).collect();
+        not_one_of(text, "a row", &names)
     })
+}
+
+/// Names the nearest of many names, or all if none is near.
+fn not_one_of(text: &str, what: &str, names: &[&str]) -> String {
+    match nearest(text, names.iter().copied()) {
+        Some(near) => format!("'{text}' is not {what} (nearest: {near})"),
+        None => format!("'{text}' is not one of {}", names.join(", ")),
+    }
 }
 
 /// `--rw`
@@ -250,7 +255,7 @@ pub fn label(text: &str) -> Result<(String, String), String> {
 /// A count, with suffixes as for sizes.
 pub fn count<T: TryFrom<u64>>(text: &str) -> Result<T, String> {
     let Bytes(number) = text.parse().map_err(|error| match error {
-        ParseQuantityError::Malformed { text, .. } => {
+        ParseQuantityError::Malformed { text, .. } | ParseQuantityError::Fraction { text, .. } => {
             format!("'{text}' is not a whole number (k, m, g, t and p are binary: 4k = 4096)")
         }
         ParseQuantityError::TooLarge(_) => error.to_string(),

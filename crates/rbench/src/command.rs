@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use rbench_cli::series::Series;
-use rbench_cli::{Check, Clean, Invocation, Output, Probe};
+use rbench_cli::{Check, Clean, Invocation, Output, Probe, Stop};
 use rbench_comm::Communicator;
 use rbench_core::Rank;
 use rbench_core::event::check_events;
@@ -100,7 +100,7 @@ pub fn read(launch: &Launch) -> Result<Asked, Refusal> {
             rbench_cli::parse(&argv, launch.env_dir.as_deref())
         }
     };
-    match invocation.map_err(Refusal::Cli)? {
+    match invocation.map_err(|stop| Refusal::Cli(with_directory(stop, launch)))? {
         Invocation::Run(_, output) if output.hlog.is_some() && output.hlog == output.out => Err(
             Refusal::Usage("--hlog and --out name the same file".to_owned()),
         ),
@@ -155,6 +155,30 @@ pub fn read(launch: &Launch) -> Result<Asked, Refusal> {
         | Invocation::Verify(_) => Err(Refusal::Usage(
             "this command runs on one rank only".to_owned(),
         )),
+    }
+}
+
+/// Adds a tip if the first word is not a command but a directory.
+fn with_directory(stop: Stop, launch: &Launch) -> Stop {
+    let Some((first, rest)) = stop.text.split_once('\n') else {
+        return stop;
+    };
+    let word = launch.argv.get(1).map(|word| word.to_string_lossy());
+    let quoted = |word: &str| first.ends_with(&format!("unrecognized subcommand '{word}'"));
+    match word.filter(|word| !word.is_empty() && quoted(word)) {
+        Some(word) if Path::new(&launch.cwd).join(&*word).is_dir() => {
+            // A similar command would mislead.
+            let rest = rest
+                .lines()
+                .filter(|line| !line.trim_start().starts_with("tip: "));
+            let rest: Vec<&str> = rest.skip_while(|line| line.is_empty()).collect();
+            let tip = format!("  tip: for a directory of that name: rbench ./{word}");
+            Stop {
+                text: format!("{first}\n\n{tip}\n\n{}\n", rest.join("\n")),
+                ..stop
+            }
+        }
+        _ => stop,
     }
 }
 

@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use rbench_cli::series::{Overview, Series};
+use rbench_cli::series::{Course as Asking, Overview, Series};
 use rbench_cli::{Output, Progress};
 use rbench_comm::{Chosen, Combine, CommError, Communicator};
 use rbench_core::Rank;
@@ -219,6 +219,9 @@ impl Lead {
         for (index, cell) in (0..).zip(course.samples()) {
             let plan = plan_of(launch, series, &cell, &host_of).map_err(|message| {
                 let message = match cell.name.as_str() {
+                    _ if message.starts_with("--over ") => message,
+                    // The cells of a search differ in the rate only, which is none of the user's.
+                    _ if course.kind() == "knee" => message,
                     name if message.starts_with(name) => message,
                     name => format!("{name}: {message}"),
                 };
@@ -378,10 +381,10 @@ fn plan_of(launch: &Launch, series: &Series, cell: &Cell, host_of: &[u32]) -> Re
     let members = cell.selection.members(host_of).map_err(|e| e.to_string())?;
     let launch = launch.of_cell(0, &cell.words);
     let refused = |refusal: Refusal| match refusal {
-        Refusal::Cli(stop) => {
+        Refusal::Cli(stop) => unknown_key(&stop.text, series).unwrap_or_else(|| {
             let line = stop.text.lines().next().unwrap_or_default();
             line.trim_start_matches("error: ").to_owned()
-        }
+        }),
         Refusal::Usage(text) | Refusal::Failed(text) | Refusal::Silent(text) => text,
     };
     if let Some(word) = ["--out", "--format", "--serve"]
@@ -399,6 +402,30 @@ fn plan_of(launch: &Launch, series: &Series, cell: &Cell, host_of: &[u32]) -> Re
     let reads = command::front_end(&spec, &output).status_to_read();
     let stonewalled = reads.map(|_| 1);
     plan(&spec, &renumbered(&of_members), &launch, stonewalled).map_err(refused)
+}
+
+/// The refusal of a key that the workload does not have as an option; `None` for other errors.
+fn unknown_key(text: &str, series: &Series) -> Option<String> {
+    let Asking::Sweep(sweep) = &series.course else {
+        return None;
+    };
+    let quoted = |text: &str| text.split('\'').nth(1).map(str::to_owned);
+    let typed = quoted(
+        text.lines()
+            .next()
+            .filter(|line| line.contains("unexpected "))?,
+    )?;
+    let key = typed.trim_start_matches('-');
+    let key = sweep.over.iter().find(|over| over.key == key)?;
+    let tip = text.lines().find(|line| line.contains("a similar "));
+    Some(match tip.and_then(quoted) {
+        Some(near) => format!(
+            "--over {}: did you mean {}?",
+            key.key,
+            near.trim_start_matches('-')
+        ),
+        None => format!("--over {}: the workload has no option {typed}", key.key),
+    })
 }
 
 /// Returns true if an option is given.

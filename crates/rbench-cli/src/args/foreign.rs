@@ -77,10 +77,13 @@ pub fn named(
                 error,
                 "the name of the directory is empty (an unset variable?)".to_owned(),
             ),
-            Some(word) => with_tip(
-                error,
-                format!("for a directory of that name: rbench ./{word}"),
-            ),
+            Some(word) => {
+                let all = super::command();
+                let names = all.get_subcommands().filter(|sub| !sub.is_hide_set());
+                let near = nearest(&word, names.map(clap::Command::get_name));
+                let near = near.map(|near| format!("a similar command exists: '{near}'"));
+                with_tips(error, near)
+            }
             None => error,
         };
     }
@@ -102,10 +105,10 @@ pub fn named(
                     .to_owned(),
             );
         }
-        _ => return without_far_names(error, &typed),
+        _ => return with_near_name(error, &typed, command),
     };
     let Some((theirs, ours)) = table.iter().find(|(theirs, _)| *theirs == typed) else {
-        return without_far_names(error, &typed);
+        return with_near_name(error, &typed, command);
     };
     let tip = format!("{tool}'s {theirs} is {ours} here; rbench {tool} takes {tool}'s own options");
     with_tip(error, tip)
@@ -142,14 +145,36 @@ fn in_another_form(argv: &[OsString], command: &clap::Command, typed: &str) -> O
         word if has("dir") && is_command(word) => {
             Some(format!("{name} and {word} are commands: run one at a time"))
         }
-        word if has("dir") => Some(format!("a directory is given with --dir {word}")),
+        word if has("dir") => {
+            let words: Vec<&str> = argv.iter().filter_map(|word| word.to_str()).collect();
+            let given = |word: &&str| *word == "--dir" || word.starts_with("--dir=");
+            match words.windows(3).find(|three| three[2] == word) {
+                // A value and its unit.
+                Some(&[option, number, _])
+                    if option.starts_with("--")
+                        && number.bytes().all(|b| b.is_ascii_digit())
+                        && word.len() <= 3 =>
+                {
+                    Some(format!(
+                        "a unit follows its number without a space: {option} {number}{word}"
+                    ))
+                }
+                _ if words.iter().any(given) => None,
+                _ => Some(format!("a directory is given with --dir {word}")),
+            }
+        }
         _ => None,
     }
 }
 
 /// Returns the error with only this tip: a merely similar name would mislead.
-fn with_tip(mut error: clap::Error, tip: String) -> clap::Error {
-    let tips = vec![StyledStr::from(tip)];
+fn with_tip(error: clap::Error, tip: String) -> clap::Error {
+    with_tips(error, Some(tip))
+}
+
+fn with_tips(mut error: clap::Error, tip: Option<String>) -> clap::Error {
+    let tips = tip.into_iter().map(StyledStr::from).collect();
+    error.remove(ContextKind::SuggestedSubcommand);
     if error.remove(ContextKind::SuggestedArg).is_some() {
         error.remove(ContextKind::Usage);
     }
@@ -157,19 +182,55 @@ fn with_tip(mut error: clap::Error, tip: String) -> clap::Error {
     error
 }
 
-/// Removes a suggested option that is too different from the typed one.
-fn without_far_names(mut error: clap::Error, typed: &str) -> clap::Error {
-    let far = match error.get(ContextKind::SuggestedArg) {
-        Some(ContextValue::String(name)) => {
-            nearest(typed, std::iter::once(name.trim_start_matches('-'))).is_none()
-        }
-        _ => false,
+/// Suggests the option nearest to the typed one, if it is near. clap also suggests names that are
+/// merely similar, and none where two letters changed places.
+fn with_near_name(
+    mut error: clap::Error,
+    typed: &str,
+    command: Option<&clap::Command>,
+) -> clap::Error {
+    let longs = command.into_iter().flat_map(clap::Command::get_arguments);
+    let longs = longs.filter(|arg| !arg.is_hide_set());
+    let near = nearest(typed, longs.filter_map(clap::Arg::get_long));
+    let near = near.map(|near| format!("--{near}"));
+    let theirs = match error.get(ContextKind::SuggestedArg) {
+        Some(ContextValue::String(name)) => Some(name.clone()),
+        _ => None,
     };
-    if far {
+    if near != theirs {
         error.remove(ContextKind::SuggestedArg);
         error.remove(ContextKind::Usage);
+        if let Some(near) = near {
+            error.insert(ContextKind::SuggestedArg, ContextValue::String(near));
+        }
     }
     error
+}
+
+/// One sentence for errors that clap spreads over several lines; `None` for all others.
+pub fn sentence(argv: &[OsString], error: &clap::Error) -> Option<String> {
+    let said = match (error.kind(), error.get(ContextKind::InvalidArg)?) {
+        (ErrorKind::MissingRequiredArgument, ContextValue::Strings(missing)) => {
+            let command = argv.get(1)?.to_string_lossy();
+            let name = |arg: &String| match arg.as_str() {
+                "<WORKLOAD>..." => "a workload after --".to_owned(),
+                arg => arg.replace(['<', '>'], "").replace("...", ""),
+            };
+            let missing: Vec<String> = missing.iter().map(name).collect();
+            format!("{command} needs {}", missing.join(" and "))
+        }
+        (ErrorKind::TooManyValues, ContextValue::String(option)) if !option.contains('<') => {
+            format!("{option} takes no value")
+        }
+        _ => return None,
+    };
+    let help = match argv.get(1) {
+        Some(command) => format!("rbench {} --help", command.to_string_lossy()),
+        None => "rbench --help".to_owned(),
+    };
+    Some(format!(
+        "error: {said}\n\nFor more information, try '{help}'.\n"
+    ))
 }
 
 /// Turns the tests of `rbench find`, written like in find(1), into long options.
@@ -227,6 +288,52 @@ mod tests {
             "--on-error",
         );
         check("rbench ", "the name of the directory is empty", "rbench ./");
+        check(
+            "rbench help knee2",
+            "a similar command exists: 'knee'",
+            "rbench ./",
+        );
+        check("rbench nosuch", "unrecognized subcommand", "tip:");
+        check(
+            "rbench meta --dri m1",
+            "a similar argument exists: '--dir'",
+            "--drop",
+        );
+        check(
+            "rbench io --dir m1 --bs 4 k",
+            "tip: a unit follows its number without a space: --bs 4k",
+            "--dir k",
+        );
+        check(
+            "rbench io --dir m1 data",
+            "unexpected argument 'data'",
+            "tip:",
+        );
+    }
+
+    #[test]
+    fn a_missing_option_and_a_value_too_many_take_one_sentence() {
+        for (line, expected) in [
+            (
+                "rbench report run.json",
+                "error: report needs --html FILE\n",
+            ),
+            ("rbench verify", "error: verify needs FILE\n"),
+            (
+                "rbench sweep -- meta",
+                "error: sweep needs --over KEY=V1,V2,…\n",
+            ),
+            (
+                "rbench sweep --over bs=4k",
+                "error: sweep needs a workload after --\n",
+            ),
+            ("rbench io --direct=1", "error: --direct takes no value\n"),
+        ] {
+            let argv: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+            let error = Args::read(&argv).map(|_| ()).expect_err(line);
+            let said = sentence(&argv, &error).unwrap_or_default();
+            assert!(said.starts_with(expected), "{line}: {said}");
+        }
     }
 
     #[test]

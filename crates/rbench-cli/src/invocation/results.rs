@@ -82,7 +82,7 @@ pub struct Page {
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<PathBuf>,
     /// Page to write
-    #[arg(long, value_name = "OUT", required = true)]
+    #[arg(long, value_name = "FILE", required = true)]
     pub html: PathBuf,
     /// Replace the page if rbench wrote it; other files are never replaced
     #[arg(long)]

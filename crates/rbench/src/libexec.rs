@@ -1,7 +1,7 @@
 //! The program built for an MPI library. Under a launcher, the single-host program replaces itself
 //! with it. Nothing here calls MPI.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -14,6 +14,9 @@ use crate::exit::{FAILED, USAGE};
 /// Environment variable: the first directory to search for programs for MPI libraries.
 const LIBEXEC: &str = "RBENCH_LIBEXEC";
 
+/// Environment variable: where the dynamic linker looks for libraries first.
+const LIBRARIES: &str = "LD_LIBRARY_PATH";
+
 /// The program for an MPI library.
 #[derive(Debug)]
 pub struct Found {
@@ -21,6 +24,8 @@ pub struct Found {
     pub path: PathBuf,
     /// True if the libraries that it needs are on this host.
     pub starts: bool,
+    /// The value of `LD_LIBRARY_PATH` with which it starts; `None` for the present one.
+    libraries: Option<OsString>,
 }
 
 /// Replaces this process with the program for the launcher's MPI library. Returns the exit code if
@@ -45,6 +50,7 @@ pub fn replace_process(argv: &[OsString]) -> Option<u8> {
         Some(Found {
             path,
             starts: false,
+            ..
         }) => refuse(
             FAILED,
             format!(
@@ -55,8 +61,10 @@ pub fn replace_process(argv: &[OsString]) -> Option<u8> {
                 family.package(),
             ),
         ),
-        Some(Found { path, .. }) => {
-            let mut command = Command::new(&path);
+        Some(Found {
+            path, libraries, ..
+        }) => {
+            let mut command = program(&path, libraries.as_deref());
             if let [own, words @ ..] = argv {
                 command.arg0(own).args(words);
             }
@@ -83,14 +91,47 @@ pub fn find(family: Family) -> Option<Found> {
         .chain([beside.to_owned(), beside.join("../libexec/rbench")]);
     let mut files = folders.map(|folder| folder.join(family.program()));
     let path = files.find(|file| file.is_file())?;
-    let starts = Command::new(&path)
+    if starts(&path, None) {
+        return Some(Found {
+            path,
+            starts: true,
+            libraries: None,
+        });
+    }
+    let libraries = family.stand_in().and_then(|name| and_in(&path, name));
+    Some(Found {
+        starts: libraries.is_some() && starts(&path, libraries.as_deref()),
+        path,
+        libraries,
+    })
+}
+
+/// `LD_LIBRARY_PATH`, followed by a directory beside the program.
+fn and_in(program: &Path, name: &str) -> Option<OsString> {
+    let folder = program.parent()?.join(name);
+    let present = std::env::var_os(LIBRARIES).filter(|value| !value.is_empty());
+    let first = present.iter().flat_map(std::env::split_paths);
+    std::env::join_paths(first.chain([folder])).ok()
+}
+
+/// The command that starts a program, with another `LD_LIBRARY_PATH` if one is given.
+fn program(path: &Path, libraries: Option<&OsStr>) -> Command {
+    let mut command = Command::new(path);
+    if let Some(libraries) = libraries {
+        command.env(LIBRARIES, libraries);
+    }
+    command
+}
+
+/// Returns true if the dynamic linker finds the program's libraries.
+fn starts(path: &Path, libraries: Option<&OsStr>) -> bool {
+    let mut command = program(path, libraries);
+    command
         .arg("version")
         .stdin(Stdio::null())
         .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .status()
-        .is_ok_and(|status| status.success());
-    Some(Found { path, starts })
+        .stderr(Stdio::null());
+    command.status().is_ok_and(|status| status.success())
 }
 
 /// For `rbench version`: the program for each family of MPI libraries.

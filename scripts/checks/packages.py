@@ -54,7 +54,8 @@ def archive(work, out, target, processor):
     tar = ["tar", "--sort=name", f"--mtime=@{EPOCH}", "--owner=0", "--group=0", "--numeric-owner", "--format=gnu"]
     plain = work / f"{name}.tar"
     run(*tar, "-C", root.parent, "-cf", plain, name)
-    run("zstd", "-q", "-19", "-f", plain, "-o", out / f"{name}.tar.zst")
+    # The number of threads decides what compressed files look like.
+    run("zstd", "-q", "-19", "--single-thread", "-f", plain, "-o", out / f"{name}.tar.zst")
     plain.unlink()
 
 
@@ -91,7 +92,8 @@ def deb(work, out, target):
             path.chmod(0o755)
         elif path.parent.name not in ("bin",) and path.name not in ("rbench-openmpi", "rbench-mpich"):
             path.chmod(0o644)
-    run("dpkg-deb", "--root-owner-group", "-Zxz", "--build", root, out / f"rbench_{version()}_amd64.deb")
+    once = {**os.environ, "DPKG_DEB_THREADS_MAX": "1"}
+    run("dpkg-deb", "--root-owner-group", "-Zxz", "--build", root, out / f"rbench_{version()}_amd64.deb", env=once)
 
 
 def indented(text):

@@ -40,11 +40,10 @@ def tree(work, target, root):
     shutil.rmtree(root, ignore_errors=True)
     shutil.copytree(work / target, root)
     shutil.copytree(work / "share", root / "share", dirs_exist_ok=True)
-    for path in sorted(root.rglob("*")):
+    for path in [root, *root.rglob("*")]:
         executable = path.is_dir() or path.parent.name in ("bin", "rbench") and "share" not in path.parts
         path.chmod(0o755 if executable else 0o644)
         os.utime(path, (EPOCH, EPOCH))
-    os.utime(root, (EPOCH, EPOCH))
 
 
 def archive(work, out, target, processor):
@@ -87,7 +86,7 @@ def deb(work, out, target):
         "Recommends: openmpi-bin\nSuggests: fuse3, mpich\nSection: utils\nPriority: optional\n"
         f"Description: {SUMMARY[0].lower() + SUMMARY[1:]}\n{indented(TEXT)}\n"
     )
-    for path in root.rglob("*"):
+    for path in [root, *root.rglob("*")]:
         if path.is_dir():
             path.chmod(0o755)
         elif path.parent.name not in ("bin",) and path.name not in ("rbench-openmpi", "rbench-mpich"):

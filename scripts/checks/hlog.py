@@ -161,10 +161,10 @@ def refused(program, folder):
     link.symlink_to(log)
     content = log.read_text()
     for words, code in (
-        (["--hlog", log], 1),
-        (["--hlog", other, "--overwrite"], 1),
-        (["--hlog", link, "--overwrite"], 1),
-        (["--hlog", folder / "nowhere" / "log"], 1),
+        (["--hlog", log], 2),
+        (["--hlog", other, "--overwrite"], 2),
+        (["--hlog", link, "--overwrite"], 2),
+        (["--hlog", folder / "nowhere" / "log"], 2),
         (["--hlog", folder / "x", "--out", folder / "x"], 2),
     ):
         done = subprocess.run([str(word) for word in [*command, *words]], capture_output=True, text=True, check=False)

@@ -20,7 +20,7 @@ use rbench_report::mdtest::{self as render, Kinds};
 use rbench_report::schema::{Forms, MdtestForm};
 use rbench_report::{RunResult, text};
 
-use crate::console::print;
+use crate::console::{complain, print};
 use crate::front::{FrontEnd, Scope};
 use crate::operations::{OperationLog, new_file, unwritable};
 use crate::show;
@@ -161,8 +161,17 @@ impl FrontEnd for Front {
         result: &RunResult,
         _jobs: &[JobOutcome],
     ) -> Result<u8, String> {
+        if self.options.creates() && has_no_items(scope.plan) {
+            complain("nothing was created: give -n or -I");
+        }
         Ok(print(&report(result, scope.plan, &self.view)))
     }
+}
+
+/// Returns true without -n and -I, unless a stonewall ends the creation. mdtest then makes only the
+/// tree and prints zeros.
+fn has_no_items(plan: &Plan) -> bool {
+    matches!(&plan.work, Work::Meta(meta) if meta.items_per_rank == 0 && !meta.open_ended())
 }
 
 /// Data of mdtest's report for this plan.

@@ -112,6 +112,17 @@ fn a_script_of_ior_and_its_summaries() {
 }
 
 #[test]
+fn a_table_of_zeros_of_mdtest_is_explained() {
+    let place = Place::new();
+    let nothing = "nothing was created: give -n or -I";
+    for (options, explained) in [("-b 3", true), ("-b 3 -I 1", false), ("-T", false)] {
+        let output = place.run(&format!("mdtest {options} -d target"));
+        let said = text(&output.stderr);
+        assert_eq!(said.contains(nothing), explained, "{options}: {said}");
+    }
+}
+
+#[test]
 fn directories_that_mdtest_finds_are_no_failures_and_not_counted() {
     let place = Place::new();
     let line = "mdtest -C -n 4 -b 2 -z 1 -d target/tree";

@@ -52,16 +52,23 @@ impl Document {
         }
     }
 
-    /// Returns true if an operation of any run has this name.
-    pub fn has_row(&self, name: &str) -> bool {
-        let has = |run: &RunResult| run.phases.iter().any(|phase| phase.name == name);
-        match self {
-            Document::Run(run) => has(run),
+    /// Names and labels of the operations of all runs, each once.
+    pub fn rows(&self) -> Vec<(&str, &str)> {
+        let runs: Vec<&RunResult> = match self {
+            Document::Run(run) => vec![run],
             Document::Series(series) => {
                 let results = series.cells.iter().filter_map(|cell| cell.result.as_ref());
-                results.into_iter().any(has)
+                results.collect()
+            }
+        };
+        let mut rows: Vec<(&str, &str)> = Vec::new();
+        for phase in runs.iter().flat_map(|run| &run.phases) {
+            let row = (phase.name.as_str(), phase.label.as_str());
+            if !rows.contains(&row) {
+                rows.push(row);
             }
         }
+        rows
     }
 
     /// Keeps the operations with these names.

@@ -112,18 +112,49 @@ fn shown(what: &Show, mut documents: Vec<Document>) -> Result<String, String> {
         only,
         details,
     } = what;
-    for wanted in only {
-        if !documents.iter().any(|document| document.has_row(wanted)) {
-            return Err(format!("--only {wanted}: no file has a row of that name"));
-        }
-    }
-    if !only.is_empty() {
+    let names = only.iter().map(|wanted| names_of(wanted, &documents));
+    let names = names.collect::<Result<Vec<_>, String>>()?.concat();
+    if !names.is_empty() {
         documents
             .iter_mut()
-            .for_each(|document| document.keep(only));
+            .for_each(|document| document.keep(&names));
     }
     let renderer = RENDERERS.iter().find(|r| r.name == format.name());
     let renderer = renderer.ok_or_else(|| format!("there is no format {}", format.name()))?;
     (renderer.render)(&documents, view().with_details(*details))
         .map_err(|not| format!("{}: {not}", files[not.index].display()))
+}
+
+/// The names of the rows that have this name or label.
+///
+/// # Errors
+/// A sentence with the names that exist.
+fn names_of(wanted: &str, documents: &[Document]) -> Result<Vec<String>, String> {
+    let rows = || documents.iter().flat_map(Document::rows);
+    let named = rows().any(|(name, _)| name == wanted);
+    let matches = |(name, label): &(&str, &str)| match named {
+        true => *name == wanted,
+        false => label.eq_ignore_ascii_case(wanted),
+    };
+    let names = each_once(rows().filter(matches));
+    if !names.is_empty() {
+        return Ok(names);
+    }
+    Err(match each_once(rows()).as_slice() {
+        [] => format!("--only {wanted}: no file has any row"),
+        all => format!(
+            "--only {wanted}: no file has a row of that name; there are {}",
+            all.join(", ")
+        ),
+    })
+}
+
+fn each_once<'a>(rows: impl Iterator<Item = (&'a str, &'a str)>) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for (name, _) in rows {
+        if !names.iter().any(|known| known == name) {
+            names.push(name.to_owned());
+        }
+    }
+    names
 }

@@ -133,10 +133,22 @@ fn several_files_are_one_table() {
     assert!(rows("csv-intervals").len() >= 2 * count);
     let only = place.printed("show --format csv --only file-stat,file-read a.json");
     assert_eq!(only.lines().count(), 3, "{only}");
+    let labelled = place
+        .command("show --format csv a.json --only")
+        .arg("File stat")
+        .output();
+    let labelled = labelled.expect("starts");
+    assert_eq!(labelled.status.code(), Some(0), "{}", said(&labelled));
+    let named = place.printed("show --format csv --only file-stat a.json");
+    assert_eq!(String::from_utf8_lossy(&labelled.stdout), named);
     place.check(
         "show --only nothing a.json",
         2,
-        &["--only nothing", "no file has a row of that name"],
+        &[
+            "--only nothing",
+            "no file has a row of that name; there are ",
+            "file-stat, ",
+        ],
     );
     place.check("show a.json gone.json", 2, &["gone.json cannot be read"]);
 }

@@ -160,7 +160,8 @@ fn journal(u: &mut Unstructured<'_>) -> Result<()> {
         bytes.extend_from_slice(&record.to_bytes(position, &header));
     }
     let sealed = bytes.len();
-    bytes.resize(sealed + u.int_in_range(0..=100_usize)?, 0);
+    // A blank record shows the end.
+    bytes.resize(sealed + RECORD_BYTES + u.int_in_range(0..=100_usize)?, 0);
     assert_eq!(all(&bytes), (records.clone(), None));
     judged(u, &header, &records)?;
     if sealed > RECORDS_AT as usize {

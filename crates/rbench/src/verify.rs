@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use rbench_cli::{Format, Verify};
 use rbench_core::plain::plain;
-use rbench_core::units::counted;
+use rbench_core::units::{counted, human_count};
 use rbench_exec::ack::{Audit, Class, Finding, audit};
 use rbench_report::json::pretty;
 use serde_json::json;
@@ -25,8 +25,37 @@ pub fn verify(what: &Verify) -> u8 {
         Format::Text => text(&audit),
         Format::Json => json(&audit),
     };
-    let code = if audit.is_clean() { SUCCESS } else { FAILED };
+    let code = match (audit.is_clean(), audit.writes) {
+        (false, _) => FAILED,
+        // Otherwise a journal that was lost would look like a success.
+        (true, 0) => USAGE,
+        (true, _) => SUCCESS,
+    };
     code.max(print(&text))
+}
+
+/// The result as one sentence.
+fn conclusion(audit: &Audit) -> String {
+    let bad = Class::ALL.into_iter().filter(|class| class.is_bad());
+    let bad: Vec<Class> = bad.filter(|class| audit.count(*class) > 0).collect();
+    let [first, others @ ..] = bad.as_slice() else {
+        return match audit.writes {
+            0 => "No acknowledged write is in the journals: nothing was verified.".to_owned(),
+            _ => "Nothing synced was lost.".to_owned(),
+        };
+    };
+    let count = audit.count(*first);
+    let are = if count == 1 { "is" } else { "are" };
+    let mut text = format!("{} {are} {}", counted(count, "block"), first.name());
+    for class in others {
+        text.push_str(&format!(
+            " and {} {}",
+            human_count(audit.count(*class)),
+            class.name()
+        ));
+    }
+    let all = audit.blocks.values().sum();
+    format!("{text}, of {}.", human_count(all))
 }
 
 /// The meaning of a class.
@@ -80,6 +109,7 @@ fn text(audit: &Audit) -> String {
     for note in &audit.notes {
         let _ = writeln!(out, "note: {}", plain(note));
     }
+    let _ = writeln!(out, "{}", conclusion(audit));
     out
 }
 
@@ -101,6 +131,7 @@ fn json(audit: &Audit) -> String {
         "clean": audit.is_clean(),
         "journals": audit.journals,
         "records": audit.records,
+        "acknowledged_writes": audit.writes,
         "blocks": blocks,
         "findings": audit.findings.iter().map(finding).collect::<Vec<_>>(),
         "notes": audit.notes,
@@ -122,6 +153,7 @@ mod tests {
         Audit {
             journals: 2,
             records: 600,
+            writes: 250,
             blocks: [(Class::Acknowledged, 100), (Class::Lost, lost)].into(),
             findings: (0..lost.min(10)).map(finding).collect(),
             notes: vec!["a note".to_owned()],
@@ -138,6 +170,7 @@ mod tests {
         has("lost: /mnt/f at offset 4096: expected generation 0x2, which was synced; found zeros");
         has("lost: 2 more");
         has("note: a note");
+        has("12 blocks are lost, of 112.");
         let value: serde_json::Value = serde_json::from_str(&json(&audit_of(12))).expect("JSON");
         assert_eq!(value["blocks"]["as-acknowledged"], 100);
         assert_eq!(value["blocks"]["unreadable"], 0);
@@ -164,5 +197,17 @@ mod tests {
         assert!(lines[1].starts_with(path), "{said}");
         let value: serde_json::Value = serde_json::from_str(&json(&audit)).expect("JSON");
         assert_eq!(value["notes"][0], "/mnt/\r\u{9b}y\nlost: 0");
+    }
+
+    #[test]
+    fn the_last_line_says_what_became_of_the_data() {
+        let mut audit = audit_of(0);
+        assert_eq!(conclusion(&audit), "Nothing synced was lost.");
+        audit.writes = 0;
+        assert!(conclusion(&audit).ends_with("nothing was verified."));
+        audit.blocks.insert(Class::Lost, 1);
+        assert_eq!(conclusion(&audit), "1 block is lost, of 101.");
+        audit.blocks.insert(Class::Corrupt, 2);
+        assert_eq!(conclusion(&audit), "1 block is lost and 2 corrupt, of 103.");
     }
 }

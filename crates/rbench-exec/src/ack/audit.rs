@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use nix::errno::Errno;
 use rbench_sys::files::{self, OpenFlags};
 
-use super::format::{Header, Journaled, Records};
+use super::format::{Header, Journaled, Kind, Records};
 use super::history::History;
 use super::judge::{Judge, Verdict, expected};
 
@@ -84,6 +84,8 @@ pub struct Audit {
     pub journals: u64,
     /// Records in them.
     pub records: u64,
+    /// Acknowledged writes among them.
+    pub writes: u64,
     /// Blocks of each class.
     pub blocks: BTreeMap<Class, u64>,
     /// The first ones of each bad class.
@@ -126,7 +128,8 @@ pub fn audit(journals: &[PathBuf], parent: Option<&Path>) -> Result<Audit, Strin
     let mut measured = BTreeSet::new();
     for path in journals {
         let failed = |why: String| format!("the journal {}: {why}", path.display());
-        let Some((header, history)) = read(path, &mut audit.records).map_err(failed)? else {
+        let counts = (&mut audit.records, &mut audit.writes);
+        let Some((header, history)) = read(path, counts).map_err(failed)? else {
             audit.notes.push(format!(
                 "the journal {} is empty: its worker had not started",
                 path.display()
@@ -180,7 +183,10 @@ fn directory(header: &Header, parent: Option<&Path>) -> PathBuf {
 }
 
 /// Reads a journal; `None` when nothing was written to it.
-fn read(path: &Path, count: &mut u64) -> Result<Option<(Header, History)>, String> {
+fn read(
+    path: &Path,
+    (count, writes): (&mut u64, &mut u64),
+) -> Result<Option<(Header, History)>, String> {
     #[expect(
         clippy::disallowed_methods,
         reason = "the journal lies outside the target"
@@ -192,7 +198,9 @@ fn read(path: &Path, count: &mut u64) -> Result<Option<(Header, History)>, Strin
     let header = records.header().clone();
     let mut history = History::new(header.block);
     for record in records {
-        history.take(record?)?;
+        let record = record?;
+        *writes += u64::from(record.kind == Kind::WriteAcknowledged);
+        history.take(record)?;
         *count += 1;
     }
     Ok(Some((header, history)))

@@ -3,7 +3,8 @@
 //!
 //! Words are little-endian. The header is [`MAGIC`], the version, the length of its body, the
 //! body's XXH3, and the body (see [`Header`]); records begin at the next multiple of
-//! [`RECORDS_AT`]. Bytes after the last record are zero.
+//! [`RECORDS_AT`]. A blank record (zeros) follows the last one, unless the records end exactly with
+//! a [`PIECE`]. Journals grow by pieces, so only one that was cut off ends otherwise.
 
 use std::ffi::{CStr, OsStr};
 use std::io::{self, Read};
@@ -12,6 +13,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use rbench_core::random::key;
+use rbench_core::units::counted;
 use rbench_plan::io::{Layout, SmallFiles, small_paths};
 use rbench_plan::tree::Paths;
 use xxhash_rust::xxh3::xxh3_64;
@@ -21,11 +23,13 @@ use crate::verify::{BlockHeader, STEP_BITS, WRITE_BITS, file_key};
 /// The first bytes of every journal.
 pub const MAGIC: [u8; 8] = *b"rbenchAW";
 /// The form that is written and read, and that of the blocks it speaks of.
-pub const VERSION: u64 = 3;
+pub const VERSION: u64 = 4;
 /// Start of the records, in bytes: at a multiple of it.
 pub const RECORDS_AT: u64 = 8192;
 /// Bytes of a record.
 pub const RECORD_BYTES: usize = 32;
+/// Bytes by which a journal grows; a multiple of every page size.
+pub const PIECE: u64 = 1 << 20;
 /// Bytes in front of the header's body.
 const FIXED: usize = 32;
 /// Most bytes of the body.
@@ -456,7 +460,8 @@ impl Record {
     }
 }
 
-/// Reads a journal; a record that was not finished ends it.
+/// Reads a journal; a record that was not finished ends it. A journal that was cut off is refused:
+/// the writes that it no longer has would look like damage.
 pub struct Records<R> {
     input: R,
     header: Header,
@@ -483,6 +488,9 @@ impl<R: Read> Records<R> {
         // A length that is damaged is found out by the checksum of what it says.
         let body = head.get(16..24).and_then(|word| word.first_chunk::<8>());
         let body = body.map_or(0, |word| u64::from_le_bytes(*word).min(BODY_MAX));
+        if head.starts_with(&MAGIC) && (head.len() as u64) < RECORDS_AT {
+            return Err("it is cut off within its header".to_owned());
+        }
         read(&mut head, records_at(FIXED + body as usize) as u64)?;
         Ok(Some(Records {
             header: Header::from_bytes(&head)?,
@@ -499,7 +507,9 @@ impl<R: Read> Records<R> {
 
     fn step(&mut self) -> Result<Option<Record>, String> {
         let mut bytes = [0; RECORD_BYTES];
-        let got = fill(&mut self.input, &mut bytes).map_err(|e| format!("cannot be read: {e}"))?;
+        let unread = |e: io::Error| format!("cannot be read: {e}");
+        let is_blank = |bytes: &[u8]| bytes.iter().all(|b| *b == 0);
+        let got = fill(&mut self.input, &mut bytes).map_err(unread)?;
         let record = Record::from_bytes(&bytes, self.position, self.header.key());
         if got == RECORD_BYTES
             && let Some(record) = record
@@ -508,18 +518,27 @@ impl<R: Read> Records<R> {
             return Ok(Some(record));
         }
         self.ended = true;
+        let mut ends_blank = got == RECORD_BYTES && is_blank(&bytes);
+        let unfinished = u64::from(got == RECORD_BYTES && !ends_blank);
         // Only the last record can be unfinished.
         loop {
-            let got =
-                fill(&mut self.input, &mut bytes).map_err(|e| format!("cannot be read: {e}"))?;
-            match got {
-                0 => return Ok(None),
-                got if bytes[..got].iter().all(|b| *b == 0) => {}
+            match fill(&mut self.input, &mut bytes).map_err(unread)? {
+                0 => break,
+                got if is_blank(&bytes[..got]) => ends_blank = true,
                 _ => {
                     let position = self.position;
                     return Err(format!("its record {position} is damaged"));
                 }
             }
+        }
+        let records = self.position + unfinished;
+        let is_whole_piece = records > 0 && (records * RECORD_BYTES as u64).is_multiple_of(PIECE);
+        match is_whole_piece || ends_blank {
+            true => Ok(None),
+            false => Err(format!(
+                "it is cut off after {}: what follows is unknown",
+                counted(self.position, "record")
+            )),
         }
     }
 }
@@ -579,6 +598,7 @@ pub(super) mod tests {
         for (position, record) in (0..).zip(records) {
             bytes.extend_from_slice(&record.to_bytes(position, &header()));
         }
+        bytes.extend([0; RECORD_BYTES]);
         bytes
     }
 
@@ -617,7 +637,7 @@ pub(super) mod tests {
             assert_eq!(bytes.len() as u64, pages * RECORDS_AT);
             assert_eq!(Header::from_bytes(&bytes), Ok(header.clone()));
             let record = some(1)[0];
-            let journal = [bytes, record.to_bytes(0, &header).to_vec()].concat();
+            let journal = [bytes, record.to_bytes(0, &header).to_vec(), vec![0; 32]].concat();
             assert_eq!(read(&journal), Ok(vec![record]));
         }
     }
@@ -691,20 +711,44 @@ pub(super) mod tests {
     #[test]
     fn an_unfinished_last_record_is_left_out_and_one_before_it_is_damage() {
         let whole = journal(&some(20));
+        let end = whole.len() - RECORD_BYTES;
         for cut in 1..RECORD_BYTES {
-            let short = &whole[..whole.len() - cut];
-            assert_eq!(read(short), Ok(some(19)), "{cut} bytes short");
             let mut torn = whole.clone();
-            let end = torn.len();
             // All words but for one.
             torn[end - cut..].fill(0);
-            torn.resize(end + 64, 0);
             assert_eq!(read(&torn), Ok(some(19)), "{cut} bytes zero");
         }
         let mut bad = whole;
-        let at = bad.len() - RECORD_BYTES - 1;
-        bad[at] ^= 1;
+        bad[end - RECORD_BYTES - 1] ^= 1;
         assert_eq!(read(&bad), Err("its record 18 is damaged".to_owned()));
+    }
+
+    #[test]
+    fn a_journal_that_is_cut_off_anywhere_is_refused() {
+        let whole = journal(&some(20));
+        let cut_off = |bytes: &[u8]| match Records::open(bytes) {
+            Err(why) => why.contains("cut off"),
+            Ok(records) => {
+                let read: Result<Vec<Record>, String> = records.expect("a header").collect();
+                read.is_err_and(|why| why.contains("cut off"))
+            }
+        };
+        for length in MAGIC.len()..whole.len() {
+            assert!(cut_off(&whole[..length]), "{length} of {}", whole.len());
+        }
+        assert!(!cut_off(&whole));
+    }
+
+    #[test]
+    fn records_that_fill_a_piece_need_no_end() {
+        let all = some(PIECE / RECORD_BYTES as u64);
+        let mut bytes = journal(&all);
+        bytes.truncate(bytes.len() - RECORD_BYTES);
+        assert_eq!(read(&bytes), Ok(all.clone()));
+        // The last record was not finished.
+        let last = bytes.len() - 8;
+        bytes[last..].fill(0);
+        assert_eq!(read(&bytes), Ok(all[..all.len() - 1].to_vec()));
     }
 
     proptest! {

@@ -16,10 +16,7 @@ use rbench_core::Rank;
 use rbench_plan::io::worker_number;
 use rbench_plan::{IoPlan, Plan};
 
-use super::format::{Header, Kind, RECORD_BYTES, Record};
-
-/// Bytes that are mapped at a time; a multiple of every page size.
-const PIECE: u64 = 1 << 20;
+use super::format::{Header, Kind, PIECE, RECORD_BYTES, Record};
 
 /// The journal of one worker.
 pub struct Journal {
@@ -140,9 +137,9 @@ impl Journal {
             std::io::ErrorKind::AlreadyExists => failed("already exists".to_owned()),
             _ => failed(format!("cannot be created: {e}")),
         })?;
-        let mapped = file
-            .write_all(&bytes)
-            .and_then(|()| map(&file, bytes.len() as u64).map_err(Into::into));
+        // A journal with a header has a piece: otherwise it was cut off.
+        let mapped = map(&file, bytes.len() as u64).map_err(Into::into);
+        let mapped = mapped.and_then(|piece| file.write_all(&bytes).map(|()| piece));
         let piece = mapped.map_err(|e| {
             remove(&path);
             failed(format!("cannot be written: {e}"))
@@ -203,8 +200,8 @@ impl Journal {
 
 impl Drop for Journal {
     fn drop(&mut self) {
-        // Zeros after the last record do no harm.
-        let length = self.records_at + self.position * RECORD_BYTES as u64;
+        // Includes the blank record that marks the end. More zeros do no harm.
+        let length = self.records_at + (self.position + 1) * RECORD_BYTES as u64;
         let _ = self.file.set_len(length);
     }
 }
@@ -335,7 +332,7 @@ mod tests {
         drop(journal);
         assert_eq!(read(&path), expect);
         let length = stat(&path).expect("there").st_size as u64;
-        assert_eq!(length, RECORDS_AT + count * RECORD_BYTES as u64);
+        assert_eq!(length, RECORDS_AT + (count + 1) * RECORD_BYTES as u64);
     }
 
     #[test]

@@ -125,6 +125,29 @@ mod needs_fuse {
         assert_eq!(value["findings"][0]["offset"], 61_440);
     }
 
+    #[test]
+    fn a_journal_that_was_cut_off_says_nothing_about_the_data() {
+        let bed = Bed::new("--power-cut drop");
+        run(&bed, "--rw write --bs 4k --size 64k");
+        let (code, said) = bed.verify("");
+        assert_eq!(code, Some(0), "{said}");
+        assert!(said.ends_with("Nothing synced was lost.\n"), "{said}");
+        let journal = &bed.journals()[0];
+        let whole = fs::read(journal).expect("a journal");
+        // With the last write, without it, and with no record at all.
+        for length in [whole.len() - 32, whole.len() - 64, 8192, 100] {
+            fs::write(journal, &whole[..length]).expect("written");
+            let (code, said) = bed.verify("");
+            assert_eq!((code, said.as_str()), (Some(2), ""), "{length} bytes");
+        }
+        for journal in bed.journals() {
+            fs::write(journal, "").expect("written");
+        }
+        let (code, said) = bed.verify("");
+        assert_eq!(code, Some(2), "{said}");
+        assert!(said.contains("nothing was verified"), "{said}");
+    }
+
     /// One job that syncs its writes, and one that does not: 3 files of 32 blocks for each of two
     /// workers, and a file of 32 blocks.
     const JOBS: &str = "--name=synced --rw=write --bs=4k --nrfiles=3 --filesize=128k --numjobs=2 --end_fsync=1 \

@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::iter;
 
 use rbench_core::Nanos;
 use rbench_core::plain::plain;
+use rbench_core::units::{counted, human_count};
 
 use crate::probe::mounted;
 use crate::schema::{CheckResult, HostChecksResult, PromiseResult, PromiseVerdict, Surroundings};
@@ -135,14 +137,49 @@ fn details(check: &CheckResult, verdict: PromiseVerdict, view: View, out: &mut S
     if !found.is_empty() {
         let _ = write!(out, "\n{}:\n", verdict.name());
     }
-    for (promise, hosts) in found {
-        let mut text = format!("{}: {}", promise.name, promise.says);
+    while !found.is_empty() {
+        let (promise, hosts) = found.remove(0);
+        let alike = |(other, on): &mut (&PromiseResult, Vec<String>)| {
+            verdict != PromiseVerdict::Broken && *on == hosts && for_the_same_reason(promise, other)
+        };
+        let others: Vec<_> = found.extract_if(.., alike).collect();
+        let mut text = match others.is_empty() {
+            true => format!("{}: {}", promise.name, promise.says),
+            false => {
+                let names = others.iter().map(|(other, _)| other.name.as_str());
+                let names: Vec<&str> = iter::once(promise.name.as_str()).chain(names).collect();
+                names.join(", ")
+            }
+        };
         if !hosts.is_empty() && hosts.len() < check.hosts.len() {
             let _ = write!(text, " ({})", hosts.join(", "));
         }
         out.push_str(&sentence(view, "  ", &plain(&text)));
-        out.push_str(&sentence(view, "      ", &plain(&evidence(promise))));
+        let reason = match others.is_empty() {
+            true => evidence(promise),
+            // Each promise has a path of its own.
+            false => evidence(&PromiseResult {
+                path: None,
+                ..promise.clone()
+            }),
+        };
+        out.push_str(&sentence(view, "      ", &plain(&reason)));
     }
+}
+
+fn for_the_same_reason(a: &PromiseResult, b: &PromiseResult) -> bool {
+    let reason = |promise: &PromiseResult| {
+        let PromiseResult {
+            expected,
+            seen,
+            call,
+            errno,
+            allowed,
+            ..
+        } = promise.clone();
+        (expected, seen, call, errno, allowed)
+    };
+    reason(a) == reason(b)
 }
 
 /// The expectation and the observation, as a clause.
@@ -173,10 +210,15 @@ fn evidence(promise: &PromiseResult) -> String {
 
 fn remarks(check: &CheckResult) -> Vec<String> {
     let all = || promises(check);
-    let fails = all().filter(|promise| promise.fails()).count();
+    let failing = |verdict| {
+        let fail = all().filter(|promise| promise.fails() && promise.verdict == verdict);
+        fail.count() as u64
+    };
+    let broken = failing(PromiseVerdict::Broken);
+    let undecided = failing(PromiseVerdict::Undecided);
     let decided = |p: &PromiseResult| p.verdict == PromiseVerdict::Holds || p.allowed.is_some();
     let mut remarks = Vec::new();
-    remarks.push(match (check.passed, fails) {
+    remarks.push(match (check.passed, broken + undecided) {
         (true, _) => "All required promises hold.".to_owned(),
         (false, 0) if !check.complete => "Not everything was tried.".to_owned(),
         (false, 0) if failed_load(check).is_some() => {
@@ -184,8 +226,20 @@ fn remarks(check: &CheckResult) -> Vec<String> {
         }
         (false, 0) if !all().any(decided) => "No promise was shown to hold.".to_owned(),
         (false, 0) => "The files of the check were not removed.".to_owned(),
-        (false, 1) => "1 promise is broken or undecided.".to_owned(),
-        (false, n) => format!("{n} promises are broken or undecided."),
+        (false, _) => {
+            let are = |n| if n == 1 { "is" } else { "are" };
+            let promises = |n| format!("{} {}", counted(n, "promise"), are(n));
+            match (broken, undecided) {
+                (n, 0) => format!("{} broken.", promises(n)),
+                (0, n) => format!("{} undecided.", promises(n)),
+                (n, m) => format!(
+                    "{} broken, {} {} undecided.",
+                    promises(n),
+                    human_count(m),
+                    are(m)
+                ),
+            }
+        }
     });
     if check.clock_error_ns > 0 && !check.between.is_empty() {
         let apart = Nanos(check.clock_error_ns);
@@ -601,10 +655,38 @@ mod tests {
             "a.broken: a <promise>",
             "expected \"success\", seen EINVAL #1",
             "(allowed: documented)",
-            "2 promises are broken or undecided.",
+            "1 promise is broken, 1 is undecided.",
             "- a.holds: 7 of 10 operations.",
         ] {
             assert!(out.contains(part), "{part}: {out}");
         }
+    }
+
+    #[test]
+    fn promises_that_are_undecided_for_the_same_reason_are_listed_together() {
+        let mut check = result();
+        let undecided = |name| promise(name, PromiseVerdict::Undecided, None);
+        let promises = &mut check.hosts[0].promises;
+        promises.extend([undecided("b.shut"), undecided("c.shut")]);
+        promises.push(PromiseResult {
+            seen: Some("ENOSPC".to_owned()),
+            ..undecided("d.full")
+        });
+        let out = text(&check, View::USUAL);
+        let (_, listed) = out.split_once("undecided:\n").expect("a list");
+        let listed = listed.lines().take(4).collect::<Vec<_>>();
+        assert_eq!(
+            listed,
+            [
+                "  b.open, b.shut, c.shut",
+                "      openat: expected \"success\", seen EINVAL #1",
+                "  d.full: a <promise>",
+                "      openat /mnt/a\\u{1}b: expected \"success\", seen ENOSPC",
+            ]
+        );
+        assert!(
+            out.contains("1 promise is broken, 4 are undecided."),
+            "{out}"
+        );
     }
 }

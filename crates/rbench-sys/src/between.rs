@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use nix::errno::Errno;
 
-use crate::promises::Evidence;
+use crate::promises::{Evidence, described};
 
 mod crowd;
 mod holding;
@@ -149,17 +149,12 @@ fn done<T>(call: &str, path: &Path, result: std::io::Result<T>) -> Step<T> {
         let errno = error.raw_os_error().map(Errno::from_raw);
         Evidence {
             expected: "success".to_owned(),
-            seen: errno.map_or_else(|| error.to_string(), told),
+            seen: errno.map_or_else(|| error.to_string(), described),
             call: call.to_owned(),
             errno,
             path: path.to_owned(),
         }
     })
-}
-
-/// Formats an error with its name and description.
-fn told(errno: Errno) -> String {
-    format!("{errno:?} ({})", errno.desc())
 }
 
 /// The last error of the C library.

@@ -22,7 +22,7 @@ mod size;
 mod times;
 mod xattrs;
 
-pub use ground::{Evidence, Promise, Verdict};
+pub use ground::{Evidence, Promise, Verdict, described};
 
 /// Promises about one subject.
 #[derive(Debug)]

@@ -185,8 +185,13 @@ fn plain(directory: &Path) {
 }
 
 /// Describes an error in words.
-fn described(errno: Errno) -> String {
-    format!("{errno:?} ({})", errno.desc())
+pub fn described(errno: Errno) -> String {
+    let words = match errno {
+        // The C library's words are about sockets.
+        Errno::EOPNOTSUPP => "not supported by this file system",
+        errno => errno.desc(),
+    };
+    format!("{errno:?} ({words})")
 }
 
 impl Evidence {

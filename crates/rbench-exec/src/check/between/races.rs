@@ -6,7 +6,7 @@ use nix::errno::Errno;
 use rbench_core::Nanos;
 use rbench_core::units;
 use rbench_sys::between::{Attempt, Race, Step, make};
-use rbench_sys::promises::{Evidence, Verdict};
+use rbench_sys::promises::{Evidence, Verdict, described};
 use serde::{Deserialize, Serialize};
 
 use super::{Clients, Counted, End, UNSUPPORTED};
@@ -139,7 +139,7 @@ fn judge(race: Race, ends: &[Vec<Ended>], slack: Nanos) -> (Verdict, Counted) {
         ..Evidence::default()
     };
     if let Some(errno) = others.iter().find_map(unsupported) {
-        let seen = format!("{errno:?} ({})", errno.desc());
+        let seen = described(errno);
         let verdict = Verdict::Unsupported(evidence(Some(errno), seen));
         return (verdict, Counted::default());
     }

@@ -24,7 +24,8 @@ pub fn text(probe: &ProbeResult, view: View) -> String {
             (Some(call), Some(ns)) => format!("{call} {}", human_nanos(ns as f64)),
             _ => "no call reached the file system".to_owned(),
         };
-        line(&mut out, view, "Round trip", &trip, Some(&host.host));
+        let trip = format!("{trip} on host {}", host.host);
+        line(&mut out, view, "Round trip", &trip, None);
     }
     out.push('\n');
     out.push_str(&abilities(probe, view));
@@ -63,7 +64,8 @@ pub(crate) fn mounted(hosts: &[(&str, &Surroundings)], view: View) -> String {
 
 fn line(out: &mut String, view: View, label: &str, what: &str, names: Option<&str>) {
     let what = match names {
-        Some(names) => format!("{what} ({names})"),
+        Some(names) if names.contains(", ") => format!("{what} (on hosts {names})"),
+        Some(name) => format!("{what} (on host {name})"),
         None => what.to_owned(),
     };
     let words: Vec<&str> = what.split(' ').collect();
@@ -172,7 +174,10 @@ fn cells(ability: &AbilityResult) -> (String, String) {
     let what = match (call, errno) {
         (Some(call), Some(errno)) if detail.is_empty() => format!("{call}: {errno}"),
         (Some(call), Some(errno)) => format!("{call}: {errno}, {detail}"),
-        (Some(call), None) => format!("{call}: {detail}"),
+        (Some(call), None) if *verdict == AbilityVerdict::No => {
+            format!("{about}: {call} shows {detail}")
+        }
+        (Some(_), None) => detail.clone(),
         (None, _) if detail.is_empty() => about.clone(),
         (None, _) => format!("{about}: {detail}"),
     };
@@ -225,9 +230,7 @@ fn notes(probe: &ProbeResult) -> Vec<String> {
         all.any(|ability| ability.verdict == AbilityVerdict::Unknown)
     };
     if probe.hosts.iter().any(|host| unknown(&host)) {
-        notes.push(
-            "unknown: the attempt could not be prepared, for the reason in its row.".to_owned(),
-        );
+        notes.push("unknown: not decided, for the reason in its row.".to_owned());
     }
     notes
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use rbench_core::surroundings::Surroundings;
+use rbench_core::surroundings::{ClientProgram, Surroundings};
 use rbench_exec::thread::in_thread;
 use rbench_exec::{ExecError, Group};
 use rbench_sys::surroundings::surroundings;
@@ -43,10 +43,23 @@ pub async fn of_ranks(
         let found = group.attend(found, || 0).await?.ok();
         // The built-in file system is this program.
         mine = found.map(|found| Surroundings {
-            client: found.client.filter(|_| !embedded),
+            client: found.client.filter(|_| !embedded).map(with_version),
             ..found
         });
     }
     let all = group.quietly(group.world.gather_values(&mine)).await?;
     Ok(all.unwrap_or_default())
+}
+
+/// Adds this program's version to a client that is this program.
+fn with_version(client: ClientProgram) -> ClientProgram {
+    let own = std::env::current_exe().is_ok_and(|own| {
+        let program = client.program.as_deref();
+        program.map(Path::new) == Some(&own)
+    });
+    let version = client.version.clone();
+    ClientProgram {
+        version: version.or(own.then(|| env!("CARGO_PKG_VERSION").to_owned())),
+        ..client
+    }
 }

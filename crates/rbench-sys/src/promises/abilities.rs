@@ -13,7 +13,7 @@ use nix::sys::time::TimeSpec;
 use nix::sys::uio::{pread, pwrite};
 use nix::unistd::{Whence, fdatasync, fsync, lseek};
 
-use super::ground::{Breach, Ground, Kept, Promise, Verdict, made, pattern, promise};
+use super::ground::{Breach, Evidence, Ground, Kept, Promise, Verdict, made, pattern, promise};
 use crate::buffer::AlignedBuffer;
 
 /// An ability of a file system.
@@ -69,6 +69,18 @@ impl Ability {
                 // The directory is broken, which shows nothing about an ability.
                 Verdict::Broken(seen) if matches!(seen.errno, Some(Errno::EIO | Errno::ESTALE)) => {
                     return Verdict::Undecided(seen);
+                }
+                // Then reading is at fault, and nothing is known of the ability.
+                Verdict::Broken(seen)
+                    if seen.errno.is_none()
+                        && seen.call.starts_with("pread")
+                        && matches!(keep(READ_BACK), Verdict::Broken(_)) =>
+                {
+                    return Verdict::Undecided(Evidence {
+                        expected: String::new(),
+                        seen: "read returned wrong data".to_owned(),
+                        ..seen
+                    });
                 }
                 verdict => return verdict,
             }
@@ -289,8 +301,16 @@ pub fn is_there(path: &Path) -> bool {
     nix::sys::stat::stat(path).is_ok()
 }
 
+/// The promise without which no content shows anything.
+const READ_BACK: &str = "ability.read-back";
+
 /// Promises that `rbench check` does not test: an ability that a file system may lack, or a limit.
 const OWN: &[Promise] = &[
+    promise(READ_BACK, "a new file has the data that was written", |g| {
+        let content = pattern(10_000);
+        g.put("a", &content)?;
+        g.holds("a", &content)
+    }),
     promise("ability.direct", "O_DIRECT", direct),
     promise(
         "ability.fsync",

@@ -29,8 +29,9 @@ use crate::workdir::WorkDir;
 
 mod prepare;
 
+pub use prepare::described;
 pub(super) use prepare::pattern;
-use prepare::type_of;
+use prepare::{in_words, type_of};
 
 /// A promise of a file system.
 #[derive(Debug)]
@@ -184,16 +185,6 @@ fn plain(directory: &Path) {
     let _ = fchmodat(AT_FDCWD, directory, mode, FchmodatFlags::FollowSymlink);
 }
 
-/// Describes an error in words.
-pub fn described(errno: Errno) -> String {
-    let words = match errno {
-        // The C library's words are about sockets.
-        Errno::EOPNOTSUPP => "not supported by this file system",
-        errno => errno.desc(),
-    };
-    format!("{errno:?} ({words})")
-}
-
 impl Evidence {
     /// The observation in addition to the error; empty if the error is all.
     pub fn beyond_the_error(&self) -> String {
@@ -201,7 +192,7 @@ impl Evidence {
             Some(errno) if self.seen == described(errno) => String::new(),
             Some(_) => self.seen.clone(),
             None if self.expected.is_empty() => self.seen.clone(),
-            None => format!("{} instead of {}", self.seen, self.expected),
+            None => format!("{}, not {}", self.seen, self.expected),
         }
     }
 }
@@ -477,8 +468,8 @@ impl<'a> Ground<'a> {
             false => self.broken(
                 call,
                 name,
-                format!("{what} {expected:?}"),
-                format!("{what} {seen:?}"),
+                in_words(what, &format!("{expected:?}")),
+                in_words(what, &format!("{seen:?}")),
             ),
         }
     }

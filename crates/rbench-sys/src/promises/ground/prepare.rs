@@ -10,6 +10,7 @@ use nix::libc;
 use nix::sys::prctl;
 use nix::sys::uio::{pread, pwrite};
 use nix::unistd::{Gid, Uid, setfsgid, setfsuid};
+use rbench_core::units::counted;
 
 use super::{Breach, Did, Ground, Kept};
 
@@ -226,4 +227,22 @@ pub(super) fn type_of(mode: u32) -> String {
         libc::S_IFBLK => "a block device".to_owned(),
         other => format!("a file of type {other:#o}"),
     }
+}
+
+/// Describes a value: `inode 7`, `1 entry`.
+pub(super) fn in_words(what: &str, value: &str) -> String {
+    match (what, value.parse()) {
+        ("entries", Ok(number)) => counted(number, "entry"),
+        _ => format!("{what} {value}"),
+    }
+}
+
+/// Describes an error in words.
+pub fn described(errno: Errno) -> String {
+    let words = match errno {
+        // The C library's words are about sockets.
+        Errno::EOPNOTSUPP => "not supported by this file system",
+        errno => errno.desc(),
+    };
+    format!("{errno:?} ({words})")
 }

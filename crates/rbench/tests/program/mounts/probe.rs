@@ -141,6 +141,42 @@ mod needs_fuse {
     use crate::common::Server;
 
     #[test]
+    fn what_reads_of_wrong_data_do_not_show_is_unknown() {
+        let place = Place::new();
+        let server = Server::start(&place, "--memory 64m --direct-io --fault read:flip@p=1");
+        let output = place.run("probe mnt --quiet --format json");
+        let host = host(&text(&output.stdout));
+        let entry = |name: &str| {
+            let mut all = host.abilities.iter();
+            all.find(|ability| ability.name == name)
+                .expect("it is tried")
+        };
+        for name in ["rename-noreplace", "overwrite"] {
+            let found = entry(name);
+            assert_eq!(found.verdict, AbilityVerdict::Unknown, "{name}");
+            assert_eq!(found.detail, "read returned wrong data");
+        }
+        assert_eq!(entry("flock").verdict, AbilityVerdict::Yes);
+        let client = host.surroundings.client.as_ref().expect("a client");
+        assert_eq!(client.version.as_deref(), Some(env!("CARGO_PKG_VERSION")));
+        server.end();
+    }
+
+    #[test]
+    fn a_no_says_in_words_what_was_seen() {
+        let place = Place::new();
+        let options = "--memory 64m --broken rename-keeps-source --broken list-misses";
+        let server = Server::start(&place, options);
+        let output = place.run("probe mnt --quiet");
+        let said = text(&output.stdout);
+        let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(!said.contains("instead of"), "{said}");
+        assert!(said.contains(" on host "), "{said}");
+        assert!(said.contains(" shows "), "{said}");
+        server.end();
+    }
+
+    #[test]
     fn each_no_of_the_built_in_file_system_is_an_error_of_the_kernel() {
         let place = Place::new();
         let server = Server::start(&place, "--memory 64m");

@@ -13,10 +13,12 @@ use nix::errno::Errno;
 use rbench_core::outcome::{
     Differ, LATE_LIMITS, Late, NotReplayed, PhaseOutcome, ReplayTotals, Replayed, TraceName,
 };
+use rbench_core::plain::plain;
 use rbench_core::random::key;
 use rbench_core::units::{counted, human_count, human_nanos};
 use rbench_core::{Bytes, Failure, Nanos, OpKind};
 use rbench_plan::replay::Pace;
+use rbench_plan::trace::names::Names;
 use rbench_plan::trace::survey::{Found, Survey};
 use rbench_plan::trace::why;
 use rbench_plan::{Plan, ReplayPlan};
@@ -152,10 +154,17 @@ fn look(plan: &ReplayPlan, stop: &StopFlag) -> Result<Option<Looked>, String> {
             return Err(format!("the traces have nothing to replay: {line}"));
         }
         let all: u64 = left_out.values().sum();
-        let reasons: Vec<String> = left_out
-            .iter()
-            .map(|(why, n)| format!("{n}: {why}"))
-            .collect();
+        let elsewhere = match left_out.contains_key(why::ELSEWHERE) {
+            true => most_below(plan, &forms)?,
+            false => None,
+        };
+        let reason = |(why, n): (&&'static str, &u64)| match &elsewhere {
+            Some(directory) if *why == why::ELSEWHERE => {
+                format!("{n}: {why}; most are below {directory}")
+            }
+            _ => format!("{n}: {why}"),
+        };
+        let reasons: Vec<String> = left_out.iter().map(reason).collect();
         return Err(match all {
             0 => "the traces have nothing to replay".to_owned(),
             _ => format!(
@@ -173,6 +182,41 @@ fn look(plan: &ReplayPlan, stop: &StopFlag) -> Result<Option<Looked>, String> {
         gaps,
         unreadable,
     }))
+}
+
+/// Operations that are read to find where most paths are.
+const PATHS_MAX: usize = 100_000;
+
+/// The deepest directory with more than half of the paths, whatever `--below` says; `None` if it is
+/// the root.
+fn most_below(plan: &ReplayPlan, forms: &[Form]) -> Result<Option<String>, String> {
+    let mut all = plan.clone();
+    all.reading.names = Names::below(None);
+    let mut merged = Merged::open(&all, forms)?;
+    let mut paths: Vec<Vec<Vec<u8>>> = Vec::new();
+    while let Some(step) = merged.next()?
+        && paths.len() < PATHS_MAX
+    {
+        let path = step.op.path.iter();
+        paths.extend(path.map(|path| path.split(|b| *b == b'/').map(<[u8]>::to_vec).collect()));
+    }
+    let half = paths.len() / 2;
+    let mut directory: Vec<Vec<u8>> = Vec::new();
+    loop {
+        let mut children: BTreeMap<&[u8], usize> = BTreeMap::new();
+        // The last part may be a file.
+        let inside = paths.iter().filter(|path| path.len() > directory.len() + 1);
+        for path in inside.filter(|path| path.starts_with(&directory)) {
+            *children.entry(&path[directory.len()]).or_default() += 1;
+        }
+        match children.into_iter().find(|(_, count)| *count > half) {
+            Some((child, _)) => directory.push(child.to_vec()),
+            None => break,
+        }
+    }
+    let path = directory.join(&b'/');
+    Ok((!directory.is_empty())
+        .then(|| plain(&format!("/{}", String::from_utf8_lossy(&path))).into_owned()))
 }
 
 /// Spells bytes as words, after a word with their number.

@@ -277,7 +277,7 @@ pub mod why {
     /// Device nodes and similar files.
     pub const DEVICE: &str = "the creation of a device, a pipe or a socket";
     /// Attributes outside of the user's name space.
-    pub const ATTRIBUTE: &str = "an extended attribute outside of user.";
+    pub const ATTRIBUTE: &str = "an extended attribute that does not start with `user.`";
     /// Calls of another layer.
     pub const MPI_IO: &str = "MPI-IO: its POSIX operations are in the trace too";
     /// Names that no system accepts.

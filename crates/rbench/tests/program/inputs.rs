@@ -163,6 +163,24 @@ fn a_folder_for_the_results_of_io500_is_made() {
 }
 
 #[test]
+fn a_replay_of_nothing_says_where_most_paths_are() {
+    let place = Place::new();
+    let line = |name: &str| {
+        format!("10 1000.000000 open(\"{name}\", O_RDONLY) = 3\n10 1000.000100 close(3) = 0\n")
+    };
+    let names = ["/srv/data/a", "/srv/data/b/c", "/srv/data/d", "/home/me"];
+    let trace: String = names.iter().map(|name| line(name)).collect();
+    fs::write(place.path("trace"), trace).expect("written");
+    let output = place.run("replay trace --dir target --below /wrong");
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(
+        said.contains("outside of --below; most are below /srv/data"),
+        "{said}"
+    );
+}
+
+#[test]
 fn a_line_that_cannot_be_read_is_left_out_of_a_replay_and_counted() {
     let place = Place::new();
     let line = |second: u32, call: &str| {

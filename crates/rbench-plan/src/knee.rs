@@ -312,7 +312,7 @@ impl Found {
 impl Search {
     /// Number of operations that each step needs.
     pub fn operations(&self) -> u64 {
-        self.objective.operations().ceil() as u64
+        self.objective.operations().round() as u64
     }
 
     /// What a search takes at least, before anything is known of the target.

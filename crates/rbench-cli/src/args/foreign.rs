@@ -1,6 +1,7 @@
 //! Options of fio and mdtest on the command lines of `rbench io` and `rbench meta`: the error names
 //! rbench's option. Options of find(1) are accepted as they are.
 
+use std::error::Error as _;
 use std::ffi::OsString;
 
 use clap::builder::StyledStr;
@@ -173,12 +174,15 @@ fn with_tip(error: clap::Error, tip: String) -> clap::Error {
 }
 
 fn with_tips(mut error: clap::Error, tip: Option<String>) -> clap::Error {
-    let tips = tip.into_iter().map(StyledStr::from).collect();
     error.remove(ContextKind::SuggestedSubcommand);
     if error.remove(ContextKind::SuggestedArg).is_some() {
         error.remove(ContextKind::Usage);
     }
-    error.insert(ContextKind::Suggested, ContextValue::StyledStrs(tips));
+    error.remove(ContextKind::Suggested);
+    if let Some(tip) = tip {
+        let tips = vec![StyledStr::from(tip)];
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(tips));
+    }
     error
 }
 
@@ -209,7 +213,17 @@ fn with_near_name(
 
 /// One sentence for errors that clap spreads over several lines; `None` for all others.
 pub fn sentence(argv: &[OsString], error: &clap::Error) -> Option<String> {
+    if let (ErrorKind::ValueValidation, Some(why)) = (error.kind(), error.source()) {
+        // The reason is the whole sentence.
+        let why = why.to_string();
+        return why.starts_with("--").then(|| refusal(argv, &why));
+    }
     let said = match (error.kind(), error.get(ContextKind::InvalidArg)?) {
+        (ErrorKind::UnknownArgument, ContextValue::String(typed))
+            if follows(argv, "--slo", typed) =>
+        {
+            "--slo needs FIGURE=LIMIT, for example p99=10ms".to_owned()
+        }
         (ErrorKind::MissingRequiredArgument, ContextValue::Strings(missing)) => {
             let command = argv.get(1)?.to_string_lossy();
             let name = |arg: &String| match arg.as_str() {
@@ -224,13 +238,22 @@ pub fn sentence(argv: &[OsString], error: &clap::Error) -> Option<String> {
         }
         _ => return None,
     };
+    Some(refusal(argv, &said))
+}
+
+/// Returns true if `option`, a value without `=` and `typed` follow each other.
+fn follows(argv: &[OsString], option: &str, typed: &str) -> bool {
+    let words: Vec<&str> = argv.iter().filter_map(|word| word.to_str()).collect();
+    let mut threes = words.windows(3);
+    threes.any(|three| three[0] == option && !three[1].contains('=') && three[2] == typed)
+}
+
+fn refusal(argv: &[OsString], said: &str) -> String {
     let help = match argv.get(1) {
         Some(command) => format!("rbench {} --help", command.to_string_lossy()),
         None => "rbench --help".to_owned(),
     };
-    Some(format!(
-        "error: {said}\n\nFor more information, try '{help}'.\n"
-    ))
+    format!("error: {said}\n\nFor more information, try '{help}'.\n")
 }
 
 /// Turns the tests of `rbench find`, written like in find(1), into long options.
@@ -328,6 +351,14 @@ mod tests {
                 "error: sweep needs a workload after --\n",
             ),
             ("rbench io --direct=1", "error: --direct takes no value\n"),
+            (
+                "rbench knee --slo p99=10 -- meta",
+                "error: --slo p99=10 has no unit: write 10ms or 10s\n",
+            ),
+            (
+                "rbench knee --slo p99 10ms -- meta",
+                "error: --slo needs FIGURE=LIMIT, for example p99=10ms\n",
+            ),
         ] {
             let argv: Vec<OsString> = line.split(' ').map(OsString::from).collect();
             let error = Args::read(&argv).map(|_| ()).expect_err(line);

@@ -30,7 +30,8 @@ mod tests {
         check("showrankstatistics", Some("--showRankStatistics"));
         check("save", Some("--savePerOpDataCSV"));
         check("rbench-raport", Some("--rbench-report"));
-        check("hlep", None);
+        check("hlep", Some("--help"));
+        check("holp-me", None);
         check("stripes", None);
         check("", None);
         assert_eq!(letter(&Mdtest::TABLE, b'K').as_deref(), Some("-k"));

@@ -357,7 +357,7 @@ fn misuse_names_the_option_and_the_word() {
     check_misuse("-n=", &["'' for '-n <N>'"]);
     check_misuse("-N-1", &["'-1' for '-N <N>'"]);
     check_misuse("-i 5g", &["'5g' for '-i <N>'", "too large"]);
-    check_misuse("-w 1.5k", &["'1.5k' for '-w <SIZE>'", "not a size"]);
+    check_misuse("-w 1.5k", &["'1.5k' for '-w <SIZE>'", "write 1536"]);
     check_misuse("-W soon", &["'soon' for '-W <TIME>'", "not a time"]);
     check_misuse("-R7x", &["'7x' for '-R <N>'"]);
     check_misuse("--dataPacketType x", &["'x'", "t, o, i, r"]);

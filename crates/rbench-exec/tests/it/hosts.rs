@@ -338,9 +338,7 @@ mod needs_fuse {
                 "{what}: {said}"
             );
             assert!(
-                said.contains(
-                    "where only 8.00 MiB is free: write less (--size), or use --overfill"
-                ),
+                said.contains("where only 8.00 MiB is free: write less"),
                 "{said}"
             );
             assert_eq!(listing(target.path()), [""; 0]);

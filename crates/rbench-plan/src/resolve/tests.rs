@@ -337,7 +337,7 @@ fn impossible_io_runs_are_refused_by_the_name_of_the_flag() {
         |_, i| i.engine = Some("warp".into()),
     );
     check_io("use --engine io_uring", |_, i| i.depth = Some(4));
-    check_io("--depth must", |_, i| i.depth = Some(0));
+    check_io("--depth (--iodepth) must", |_, i| i.depth = Some(0));
     check_io("--mix needs", |_, i| i.mix = Some(30));
     check_io("--mix 130", |_, i| {
         (i.mix, i.rw) = (Some(130), Some(vec![Rw::RandRw]))
@@ -360,10 +360,13 @@ fn impossible_io_runs_are_refused_by_the_name_of_the_flag() {
     check_io("--verify cannot", |_, i| {
         (i.verify, i.rw) = (true, Some(vec![Rw::RandRw]))
     });
-    check_io("--files and --depth 2 cannot be combined", |_, i| {
-        (i.files, i.file_size) = (Some(2), Some(Bytes(4096)));
-        (i.engine, i.depth) = (Some("io_uring".into()), Some(2));
-    });
+    check_io(
+        "--files and --depth (--iodepth) 2 cannot be combined",
+        |_, i| {
+            (i.files, i.file_size) = (Some(2), Some(Bytes(4096)));
+            (i.engine, i.depth) = (Some("io_uring".into()), Some(2));
+        },
+    );
 }
 
 #[test]

@@ -125,7 +125,7 @@ fn misuse_ends_with_2_and_names_the_flag() {
         "--ack-journal needs --dir",
     );
     check_refused("ops --dir target --ops 0", 2, "--ops must be at least 1");
-    check_refused("verify", 2, "<FILE>");
+    check_refused("verify", 2, "verify needs FILE");
     // 1 would mean damaged data.
     check_refused("verify /proc/cpuinfo", 2, "not a journal");
     check_refused("testfs tmp --latency crate=2ms", 2, "--latency");
@@ -176,17 +176,17 @@ fn a_run_that_cannot_be_done_ends_with_1_and_one_sentence() {
     let jobs = "fio --name=j --directory=target --rw=write --size=1024t";
     check_refused(jobs, 1, full);
     check_refused("meta --dir /sys", 1, "/sys");
-    check_refused("meta --dir target --out no/such/folder/x.json", 1, "--out ");
+    check_refused("meta --dir target --out no/such/folder/x.json", 2, "--out ");
     check_refused("io --size 4000g", 1, "give a directory with --dir");
     // The target is on the same file system as all files of these tests.
     check_refused(
         "io --dir target --verify --ack-journal acks",
-        1,
+        2,
         "the journal would be lost with the data",
     );
     check_refused(
         "io --dir target --verify --ack-journal no/acks",
-        1,
+        2,
         "no/acks: ",
     );
 }
@@ -577,7 +577,7 @@ mod needs_fuse {
         let again = place.run("io --dir target --size 1m --bs 4k --out run.json");
         assert_eq!(
             again.status.code(),
-            Some(1),
+            Some(2),
             "the journal is not overwritten"
         );
         assert!(
@@ -695,7 +695,7 @@ mod needs_fuse {
             "io --dir mnt --size 64k --bs 4k --threads 2 --iterations 2 --verify --ack-journal acks",
         );
         let said = text(&output.stderr);
-        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert_eq!(output.status.code(), Some(2), "{said}");
         assert!(
             said.trim_end().ends_with("acks.1.1 already exists"),
             "{said}"

@@ -20,6 +20,14 @@ pub use output::{
 };
 use rbench_core::plain::plain_lines;
 
+/// Samples of options: each as typed, and the fields that it changes.
+#[cfg(test)]
+macro_rules! samples {
+    ($($text:literal $(: $($($field:ident).+ = $value:expr),+)?;)*) => {
+        &[$(($text, |_all| { $($(_all.$($field).+ = $value;)+)? })),*]
+    };
+}
+
 #[macro_use]
 mod letters;
 

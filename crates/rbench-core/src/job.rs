@@ -144,36 +144,15 @@ impl DirectionOutcome {
 
     /// Adds what another worker of the same job did in this direction.
     pub fn merge(&mut self, other: &DirectionOutcome) {
-        let DirectionOutcome {
-            ios,
-            bytes,
-            short,
-            runtime,
-            slat,
-            clat,
-            lat,
-            response,
-            bw,
-            iops,
-        } = other;
-        self.ios += ios;
-        self.bytes += bytes;
-        self.short += short;
-        self.runtime = self.runtime.max(*runtime);
-        merge_some(&mut self.slat, slat.as_ref());
-        self.clat.merge(clat);
-        self.lat.merge(lat);
-        merge_some(&mut self.response, response.as_ref());
+        merge!(self, other => DirectionOutcome {
+            add: ios bytes short;
+            most: runtime;
+            merge: clat lat;
+            some: slat response;
+            own: bw iops;
+        });
         self.bw.join(bw);
         self.iops.join(iops);
-    }
-}
-
-fn merge_some(mine: &mut Option<Latency>, theirs: Option<&Latency>) {
-    match (mine, theirs) {
-        (Some(mine), Some(theirs)) => mine.merge(theirs),
-        (mine @ None, Some(theirs)) => *mine = Some(theirs.clone()),
-        (_, None) => {}
     }
 }
 
@@ -269,67 +248,26 @@ impl JobOutcome {
 
     /// Adds what other workers of the same job, or of its group, did.
     pub fn merge(&mut self, other: &JobOutcome) {
-        let JobOutcome {
-            job,
-            worker,
-            pid,
-            workers,
-            read,
-            write,
-            trim,
-            sync,
-            error,
-            errors,
-            first_error,
-            start_ms,
-            elapsed,
-            elapsed_sum,
-            cpu_user,
-            cpu_system,
-            switches,
-            faults_major,
-            faults_minor,
-            depths,
-            submits,
-            completes,
-            latency_depth,
-            steady,
-            steady_window,
-            moved,
-        } = other;
         if self.workers == 0 {
             // Nothing yet: its zeros say nothing about start and numbers.
             *self = other.clone();
             return;
         }
+        merge!(self, other => JobOutcome {
+            add: workers errors switches faults_major faults_minor;
+            time: elapsed_sum cpu_user cpu_system;
+            least: start_ms;
+            most: elapsed latency_depth;
+            each: depths submits completes;
+            merge: read write trim sync moved;
+            own: job worker pid error first_error steady steady_window;
+        });
         let first = (*job, *worker) < (self.job, self.worker);
         take_first(&mut self.error, *error, first);
         take_first(&mut self.first_error, *first_error, first);
         if first {
             (self.job, self.worker, self.pid) = (*job, *worker, *pid);
         }
-        self.workers += workers;
-        self.read.merge(read);
-        self.write.merge(write);
-        self.trim.merge(trim);
-        self.sync.merge(sync);
-        self.errors += errors;
-        self.start_ms = self.start_ms.min(*start_ms);
-        self.elapsed = self.elapsed.max(*elapsed);
-        self.elapsed_sum.0 += elapsed_sum.0;
-        self.cpu_user.0 += cpu_user.0;
-        self.cpu_system.0 += cpu_system.0;
-        self.switches += switches;
-        self.faults_major += faults_major;
-        self.faults_minor += faults_minor;
-        for (mine, theirs) in [
-            (&mut self.depths, depths),
-            (&mut self.submits, submits),
-            (&mut self.completes, completes),
-        ] {
-            mine.iter_mut().zip(theirs).for_each(|(m, t)| *m += t);
-        }
-        self.latency_depth = self.latency_depth.max(*latency_depth);
         self.steady = match (self.steady, steady) {
             (Some(mine), Some(theirs)) => Some(mine && *theirs),
             (mine, theirs) => mine.or(*theirs),
@@ -341,7 +279,6 @@ impl JobOutcome {
         for (mine, theirs) in self.steady_window.iter_mut().zip(steady_window) {
             *mine = (mine.0 + theirs.0, mine.1 + theirs.1);
         }
-        self.moved.merge(moved);
     }
 }
 

@@ -4,6 +4,9 @@
 //!
 //! Nothing here touches a file system, MPI, the terminal or the environment.
 
+#[macro_use]
+mod merge;
+
 pub mod amounts;
 pub mod client;
 pub mod clock;

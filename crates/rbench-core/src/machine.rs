@@ -47,28 +47,12 @@ impl DiskUse {
 
     /// Adds what it did at another time.
     pub fn add(&mut self, other: &DiskUse) {
-        let DiskUse {
-            name: _,
-            ios,
-            sectors,
-            merges,
-            ticks_ms,
-            in_queue_ms,
-            busy_ms,
-            span_ms,
-            parts,
-        } = other;
-        for (mine, theirs) in [
-            (&mut self.ios, ios),
-            (&mut self.sectors, sectors),
-            (&mut self.merges, merges),
-            (&mut self.ticks_ms, ticks_ms),
-        ] {
-            mine.iter_mut().zip(theirs).for_each(|(m, t)| *m += t);
-        }
-        self.in_queue_ms += in_queue_ms;
-        self.busy_ms += busy_ms;
-        self.span_ms += span_ms;
+        merge!(self, other => DiskUse {
+            add: in_queue_ms busy_ms span_ms;
+            each: ios sectors merges ticks_ms;
+            kept: name;
+            own: parts;
+        });
         self.parts.clone_from(parts);
     }
 }

@@ -36,12 +36,7 @@ pub struct Retries {
 impl Retries {
     /// Adds the calls of others.
     pub fn add(&mut self, other: Retries) {
-        let Retries {
-            interrupted,
-            continued,
-        } = other;
-        self.interrupted += interrupted;
-        self.continued += continued;
+        merge!(self, &other => Retries { add: interrupted continued; });
     }
 }
 
@@ -189,53 +184,22 @@ impl OpStats {
 
     /// Adds everything that `other`, a lane of the same kind, holds.
     pub fn merge(&mut self, other: &OpStats) {
-        let OpStats {
-            op,
-            items,
-            bytes,
-            failures,
-            unissued,
-            missed,
-            unchecked,
-            again,
-            service,
-            response,
-            late,
-            timeline,
-            measured,
-            effort,
-            stonewalled,
-            given_up_at,
-            rewritten,
-        } = other;
+        merge!(self, other => OpStats {
+            add: items bytes unissued missed unchecked;
+            merge: failures service timeline;
+            some: response stonewalled;
+            own: op again late measured effort given_up_at rewritten;
+        });
         debug_assert_eq!(self.op, *op);
-        self.items += items;
-        self.bytes += bytes;
-        self.failures.merge(failures);
-        self.unissued += unissued;
-        self.missed += missed;
-        self.unchecked += unchecked;
         self.again.add(*again);
-        self.service.merge(service);
-        merge_some(&mut self.response, response.as_ref());
         self.late.merge(*late);
-        self.timeline.merge(timeline);
         self.measured = match (self.measured, *measured) {
             (Some(mine), Some(theirs)) => Some(mine.joined(theirs)),
             (mine, theirs) => mine.or(theirs),
         };
         self.effort.add(*effort);
-        merge_some(&mut self.stonewalled, stonewalled.as_ref());
         self.given_up_at = earliest(self.given_up_at, *given_up_at);
         self.rewritten = Round::join(self.rewritten, *rewritten);
-    }
-}
-
-fn merge_some(mine: &mut Option<Latency>, theirs: Option<&Latency>) {
-    match (mine, theirs) {
-        (Some(mine), Some(theirs)) => mine.merge(theirs),
-        (mine @ None, Some(theirs)) => *mine = Some(theirs.clone()),
-        (_, None) => {}
     }
 }
 

@@ -144,14 +144,7 @@ impl Lateness {
 
     /// Adds that of other workers.
     pub fn merge(&mut self, other: Lateness) {
-        let Lateness {
-            operations,
-            sum,
-            max,
-        } = other;
-        self.operations += operations;
-        self.sum += sum;
-        self.max = self.max.max(max);
+        merge!(self, &other => Lateness { add: operations sum; most: max; });
     }
 
     /// The mean; 0 without operations.
@@ -232,11 +225,7 @@ impl Late {
 
     /// Adds that of other workers.
     pub fn merge(&mut self, other: &Late) {
-        let Late { counts, max } = other;
-        for (count, more) in self.counts.iter_mut().zip(counts) {
-            *count += more;
-        }
-        self.max = self.max.max(*max);
+        merge!(self, other => Late { each: counts; most: max; });
     }
 
     /// Number of operations.

@@ -82,14 +82,7 @@ pub struct Share {
 impl Share {
     /// Adds the parts of another cache.
     pub fn add(&mut self, other: Share) {
-        let Share {
-            parts,
-            made,
-            touched,
-        } = other;
-        self.parts += parts;
-        self.made += made;
-        self.touched += touched;
+        merge!(self, &other => Share { add: parts made touched; });
     }
 
     /// Parts that ranks of this cache have created or used.
@@ -114,16 +107,7 @@ pub struct Pages {
 impl Pages {
     /// Adds the pages of other files.
     pub fn add(&mut self, other: Pages) {
-        let Pages {
-            files,
-            of,
-            pages,
-            cached,
-        } = other;
-        self.files += files;
-        self.of += of;
-        self.pages += pages;
-        self.cached += cached;
+        merge!(self, &other => Pages { add: files of pages cached; });
     }
 
     /// The share of the pages in memory, 0 to 1; `None` without pages.
@@ -371,22 +355,11 @@ impl Measured {
 impl CacheLook {
     /// Adds the measurements of another cache, without its host.
     fn add(&mut self, other: &CacheLook) {
-        let CacheLook {
-            host: _,
-            operations,
-            bytes,
-            asked,
-            returned,
-            share,
-            before,
-            after,
-            requests,
-            fetched,
-        } = other;
-        self.operations += operations;
-        self.bytes += bytes;
-        self.asked += asked;
-        self.returned += returned;
+        merge!(self, other => CacheLook {
+            add: operations bytes asked returned;
+            kept: host;
+            own: share before after requests fetched;
+        });
         self.share = self.share.zip(*share).map(|(mut mine, theirs)| {
             mine.add(theirs);
             mine

@@ -57,18 +57,7 @@ impl Bin {
 
     /// Adds the counts of another.
     pub fn merge(&mut self, other: Bin) {
-        let Bin {
-            items,
-            bytes,
-            errors,
-            first,
-            last,
-        } = other;
-        self.items += items;
-        self.bytes += bytes;
-        self.errors += errors;
-        self.first = self.first.min(first);
-        self.last = self.last.max(last);
+        merge!(self, &other => Bin { add: items bytes errors; least: first; most: last; });
     }
 }
 
@@ -84,9 +73,7 @@ pub struct Latencies {
 impl Latencies {
     /// Adds those of another.
     pub fn merge(&mut self, other: &Latencies) {
-        let Latencies { service, response } = other;
-        self.service.merge(service);
-        self.response.merge(response);
+        merge!(self, other => Latencies { merge: service response; });
     }
 }
 

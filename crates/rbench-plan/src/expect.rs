@@ -2,10 +2,8 @@
 //! written as TOML.
 
 use rbench_core::Nanos;
-use toml::de::{DeTable, DeValue};
 
-use crate::suite::SuiteError;
-use crate::suite::read::{Text, Value};
+use crate::document::{DocumentError, Text, Value};
 
 /// The expectations that are part of the program: name and text.
 pub const PRESETS: [(&str, &str); 5] = [
@@ -53,14 +51,9 @@ pub fn preset(name: &str) -> Option<&'static str> {
 ///
 /// # Errors
 /// The error, with its line.
-pub fn read(text: &str) -> Result<Expectation, SuiteError> {
+pub fn read(text: &str) -> Result<Expectation, DocumentError> {
     let of = Text(text);
-    let table = DeTable::parse(text).map_err(|error| {
-        let at = error.span().map_or(0, |span| span.start);
-        of.error(at, error.message().lines().collect::<Vec<_>>().join(", "))
-    })?;
-    let table = table.get_ref();
-    of.known(table, &KEYS)?;
+    let table = of.parse(&KEYS)?;
     let title = table.get("title");
     let title = title.ok_or_else(|| of.error(0, "'title' is missing"))?;
     let mut deviations = Vec::new();
@@ -75,22 +68,12 @@ pub fn read(text: &str) -> Result<Expectation, SuiteError> {
     })
 }
 
-fn deviation(of: &Text<'_>, value: &Value<'_>) -> Result<Deviation, SuiteError> {
-    let DeValue::Table(table) = value.get_ref() else {
-        return Err(of.error(
-            value.span().start,
-            "'deviation' is not a list of tables: start each deviation with [[deviation]]",
-        ));
-    };
-    of.known(table, &DEVIATION_KEYS)?;
-    let word = |key: &str| {
-        let entry = table.get(key);
-        let entry = entry
-            .ok_or_else(|| of.error(value.span().start, format!("a deviation lacks '{key}'")))?;
-        Ok((
-            of.words(key, entry)?.to_owned(),
-            of.error(entry.span().start, "").line,
-        ))
+fn deviation(of: &Text<'_>, value: &Value<'_>) -> Result<Deviation, DocumentError> {
+    let table = of.element("deviation", value, &DEVIATION_KEYS)?;
+    let word = |key| {
+        let entry = of.need(table, key, (value.span().start, "a deviation"))?;
+        let line = of.line(entry.span().start);
+        of.words(key, entry).map(|text| (text.to_owned(), line))
     };
     let (promise, line) = word("promise")?;
     let within = table.get("within").map(|value| {

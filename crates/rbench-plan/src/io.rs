@@ -48,43 +48,47 @@ impl Rw {
         Rw::RandRw,
     ];
 
+    /// Its name on the command line and of the phase, its name for people, and its directions.
+    const fn row(self) -> (&'static str, &'static str, Directions) {
+        use Directions as D;
+        match self {
+            Rw::Write => ("write", "Sequential write", D::WRITE),
+            Rw::Read => ("read", "Sequential read", D::READ),
+            Rw::RandWrite => ("randwrite", "Random write", D::WRITE.at_random()),
+            Rw::RandRead => ("randread", "Random read", D::READ.at_random()),
+            Rw::Rw => ("rw", "Sequential mix", D::MIX),
+            Rw::RandRw => ("randrw", "Random mix", D::MIX.at_random()),
+        }
+    }
+
     /// The name on the command line and of the phase.
     pub fn name(self) -> &'static str {
-        match self {
-            Rw::Write => "write",
-            Rw::Read => "read",
-            Rw::RandWrite => "randwrite",
-            Rw::RandRead => "randread",
-            Rw::Rw => "rw",
-            Rw::RandRw => "randrw",
-        }
+        self.row().0
     }
 
     /// The name for people.
     pub fn label(self) -> &'static str {
-        match self {
-            Rw::Write => "Sequential write",
-            Rw::Read => "Sequential read",
-            Rw::RandWrite => "Random write",
-            Rw::RandRead => "Random read",
-            Rw::Rw => "Sequential mix",
-            Rw::RandRw => "Random mix",
-        }
+        self.row().1
+    }
+
+    /// Its directions.
+    pub fn directions(self) -> Directions {
+        self.row().2
     }
 
     /// True if it reads.
     pub fn reads(self) -> bool {
-        !matches!(self, Rw::Write | Rw::RandWrite)
+        self.directions().read
     }
 
     /// True if it writes.
     pub fn writes(self) -> bool {
-        !matches!(self, Rw::Read | Rw::RandRead)
+        self.directions().write
     }
 
     /// True if offsets are in random order.
     pub fn random(self) -> bool {
-        matches!(self, Rw::RandWrite | Rw::RandRead | Rw::RandRw)
+        self.directions().random
     }
 
     /// True if it needs complete files.
@@ -294,19 +298,13 @@ impl IoPlan {
         ahead: u32,
         (iteration, threads): (u32, u32),
     ) -> JobPlan {
-        let directions = Directions {
-            read: rw.reads(),
-            write: rw.writes(),
-            trim: false,
-            random: rw.random(),
-        };
         let pattern = Pattern {
             mix_read: self.mix_read,
             distribution: self.distribution.clone(),
             rest: true,
             // They lie where they lay in the phases before.
             favourites: Favourites::OfPart(favourites),
-            ..Pattern::new(directions, self.sizes.clone(), seed)
+            ..Pattern::new(rw.directions(), self.sizes.clone(), seed)
         };
         let names = match self.layout.shared() {
             true => FileNames::Given(vec![self.file_name(0)]),
@@ -376,12 +374,7 @@ impl IoPlan {
         };
         JobPlan {
             pattern: Pattern {
-                directions: Directions {
-                    read: false,
-                    write: true,
-                    trim: false,
-                    random: false,
-                },
+                directions: Directions::WRITE,
                 sizes: Each::same(BlockSizes::Fixed(self.layout_piece())),
                 distribution: Distribution::Uniform,
                 seed: key(&[job.pattern.seed, LAYOUT]),

@@ -63,6 +63,46 @@ pub struct Directions {
 }
 
 impl Directions {
+    /// Sequential reads.
+    pub const READ: Directions = Directions {
+        read: true,
+        ..Directions::NONE
+    };
+    /// Sequential writes.
+    pub const WRITE: Directions = Directions {
+        write: true,
+        ..Directions::NONE
+    };
+    /// Sequential trims.
+    pub const TRIM: Directions = Directions {
+        trim: true,
+        ..Directions::NONE
+    };
+    /// Sequential reads and writes, mixed.
+    pub const MIX: Directions = Directions {
+        write: true,
+        ..Directions::READ
+    };
+    /// Sequential trims, each followed by a write.
+    pub const TRIM_WRITE: Directions = Directions {
+        trim: true,
+        ..Directions::WRITE
+    };
+    const NONE: Directions = Directions {
+        read: false,
+        write: false,
+        trim: false,
+        random: false,
+    };
+
+    /// The same at random offsets.
+    pub const fn at_random(self) -> Directions {
+        Directions {
+            random: true,
+            ..self
+        }
+    }
+
     /// True if it changes files.
     pub fn changes(self) -> bool {
         self.write || self.trim

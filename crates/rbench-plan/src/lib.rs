@@ -8,6 +8,7 @@ pub mod arrival;
 pub mod cache;
 pub mod demand;
 mod describe;
+pub mod document;
 pub mod estimate;
 pub mod expect;
 pub mod find;

@@ -29,6 +29,15 @@ macro_rules! refuse {
     ($($arg:tt)*) => { return Err(PlanError(format!($($arg)*))) };
 }
 
+/// Refuses the first of these conditions that holds: `condition => "sentence";`, a row each.
+macro_rules! refuse_if {
+    ($($wrong:expr => $sentence:literal $(, $value:expr)*);+ $(;)?) => {
+        $(if $wrong {
+            refuse!($sentence $(, $value)*);
+        })+
+    };
+}
+
 mod blocks;
 mod find;
 mod fio;
@@ -358,14 +367,11 @@ fn complete(spec: &Spec, facts: &Facts) -> Result<Plan, PlanError> {
     };
     let shift = common.shift.unwrap_or(0);
     let ranks = facts.ranks();
-    if shift > 0 && ranks == 1 {
-        refuse!("--shift {shift} needs several ranks, but this run has one: start it with mpirun");
-    }
-    if shift > 0 && shift.is_multiple_of(ranks) {
-        refuse!(
-            "--shift {shift} with {ranks} ranks gives every rank its own items: use 1 to {}",
-            ranks - 1
-        );
+    refuse_if! {
+        shift > 0 && ranks == 1 =>
+            "--shift {shift} needs several ranks, but this run has one: start it with mpirun";
+        shift > 0 && shift.is_multiple_of(ranks) =>
+            "--shift {shift} with {ranks} ranks gives every rank its own items: use 1 to {}", ranks - 1;
     }
     let interval = interval(common.interval)?;
     let mut notes = Vec::new();
@@ -377,15 +383,11 @@ fn complete(spec: &Spec, facts: &Facts) -> Result<Plan, PlanError> {
         Workload::Mdtest(options) => Work::Meta(mdtest::resolve(options, facts, &mut notes)?),
         Workload::Io(io) => {
             let plan = io::resolve(io, interval, facts, threads)?;
-            if plan.verify_threads > 0 && common.pin {
-                refuse!(
-                    "--verify-threads and --pin cannot be combined: the threads would share the worker's processor"
-                );
-            }
-            if shift > 0 && plan.phases.iter().any(|rw| rw.writes() && rw.reads()) {
-                refuse!(
-                    "--shift cannot be combined with --rw rw or randrw: ranks would write to each other's files"
-                );
+            refuse_if! {
+                plan.verify_threads > 0 && common.pin =>
+                    "--verify-threads and --pin cannot be combined: the threads would share the worker's processor";
+                shift > 0 && plan.phases.iter().any(|rw| rw.writes() && rw.reads()) =>
+                    "--shift cannot be combined with --rw rw or randrw: ranks would write to each other's files";
             }
             Work::Io(plan)
         }
@@ -437,13 +439,10 @@ fn complete(spec: &Spec, facts: &Facts) -> Result<Plan, PlanError> {
                 facts.hosts()
             );
         }
-        if journaled {
-            refuse!(
-                "--ack-journal needs --dir: the built-in file system ends with the run, so nothing is left to verify"
-            );
-        }
-        if plan.keep {
-            refuse!("--keep needs --dir: the built-in file system ends with the run");
+        refuse_if! {
+            journaled =>
+                "--ack-journal needs --dir: the built-in file system ends with the run, so nothing is left to verify";
+            plan.keep => "--keep needs --dir: the built-in file system ends with the run";
         }
     }
     Ok(plan)
@@ -462,18 +461,15 @@ fn check_private_trees(plan: &Plan) -> Result<(), PlanError> {
         refuse!("--private-dirs needs -u: without it the ranks of all hosts share one tree");
     }
     let others = |phase: &PhasePlan| !matches!(phase.who, ItemOwner::Each { ahead: 0 });
-    if meta.tree_ahead > 0 || meta.phases.iter().any(others) {
-        refuse!(
-            "--private-dirs cannot be combined with -N or -c: ranks use items that other ranks created"
-        );
+    refuse_if! {
+        meta.tree_ahead > 0 || meta.phases.iter().any(others) =>
+            "--private-dirs cannot be combined with -N or -c: ranks use items that other ranks created";
     }
     Ok(())
 }
 
 fn at_least_one(flag: &str, value: u32) -> Result<u32, PlanError> {
-    if value == 0 {
-        refuse!("{flag} must be at least 1");
-    }
+    refuse_if!(value == 0 => "{flag} must be at least 1");
     Ok(value)
 }
 
@@ -484,14 +480,11 @@ fn resolve_meta(
     notes: &mut Vec<String>,
 ) -> Result<MetaPlan, PlanError> {
     let branch = meta.branch.unwrap_or(3);
-    if branch == 0 {
-        refuse!("--branch must be at least 1");
-    }
-    if meta.files_only && meta.dirs_only {
-        refuse!("--files-only and --dirs-only cannot be combined");
-    }
-    if meta.items.is_some() && meta.items_per_rank.is_some() {
-        refuse!("--items and --items-per-rank cannot be combined");
+    refuse_if! {
+        branch == 0 => "--branch must be at least 1";
+        meta.files_only && meta.dirs_only => "--files-only and --dirs-only cannot be combined";
+        meta.items.is_some() && meta.items_per_rank.is_some() =>
+            "--items and --items-per-rank cannot be combined";
     }
     let in_flight = in_flight::of(&meta.in_flight)?;
     let timed = Timed::of(meta)?;
@@ -514,10 +507,9 @@ fn resolve_meta(
         let places = item_nodes.end - item_nodes.start;
         shape.items_per_node = wanted / places;
         let got = shape.items_per_node * places;
-        if got == 0 && wanted > 0 {
-            refuse!(
-                "--items-per-rank {wanted} is less than one for each of the {places} tree directories"
-            );
+        refuse_if! {
+            got == 0 && wanted > 0 =>
+                "--items-per-rank {wanted} is less than one for each of the {places} tree directories";
         }
         if got != wanted {
             notes.push(format!(
@@ -533,9 +525,7 @@ fn resolve_meta(
             _ => needed.div_ceil((item_nodes.end - item_nodes.start).max(1)),
         };
     }
-    if shape.items_per_node == 0 {
-        refuse!("--items must be at least 1");
-    }
+    refuse_if!(shape.items_per_node == 0 => "--items must be at least 1");
     let items_per_rank = shape.items().ok_or_else(too_large)?;
     let layout = meta.layout.unwrap_or_default();
     // The iteration comes before the tree in the path.
@@ -662,19 +652,13 @@ fn check_path_length(
 }
 
 fn check_file_sizes(meta: &spec::Meta, write: Bytes, read: Bytes) -> Result<(), PlanError> {
-    if read > write {
-        refuse!("--read {read} is more than the {write} that --write writes to each file");
-    }
-    if meta.fsync && write.0 == 0 {
-        refuse!("--fsync needs --write: there is nothing to sync in an empty file");
-    }
-    if meta.dirs_only && write.0 > 0 {
-        refuse!("--write and --dirs-only cannot be combined");
-    }
-    if write.0 > 1 << 30 {
-        refuse!(
-            "--write {write} is more than 1GiB, the limit of one call: use rbench io for large files"
-        );
+    refuse_if! {
+        read > write => "--read {read} is more than the {write} that --write writes to each file";
+        meta.fsync && write.0 == 0 =>
+            "--fsync needs --write: there is nothing to sync in an empty file";
+        meta.dirs_only && write.0 > 0 => "--write and --dirs-only cannot be combined";
+        write.0 > 1 << 30 =>
+            "--write {write} is more than 1GiB, the limit of one call: use rbench io for large files";
     }
     Ok(())
 }
@@ -692,9 +676,7 @@ fn phases(meta: &spec::Meta, notes: &mut Vec<String>) -> Result<Vec<PhaseKind>, 
             .filter(|p| p.by_default && (p.items.is_none() || p.items != excluded));
         return in_flight::performed(usual, meta, notes);
     };
-    if asked.is_empty() {
-        refuse!("--phases needs at least one phase");
-    }
+    refuse_if!(asked.is_empty() => "--phases needs at least one phase");
     for kind in asked {
         let info = kind.info();
         if info.items.is_some() && info.items == excluded {
@@ -736,9 +718,7 @@ fn open_loop(rate: Option<f64>, arrival: Option<Arrival>) -> Result<Option<OpenL
 }
 
 fn nonzero_time(flag: &str, time: Option<Nanos>) -> Result<Option<Nanos>, PlanError> {
-    if time == Some(Nanos(0)) {
-        refuse!("{flag} must be longer than 0");
-    }
+    refuse_if!(time == Some(Nanos(0)) => "{flag} must be longer than 0");
     Ok(time)
 }
 

@@ -3,9 +3,10 @@
 
 use std::ffi::OsString;
 
+use crate::document::DocumentError;
 use crate::series::{Over, Selection};
 
-pub(crate) mod read;
+mod read;
 pub(crate) mod scaled;
 
 pub use read::read;
@@ -62,16 +63,6 @@ pub struct Step {
     pub selection: Selection,
 }
 
-/// The error in a suite.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("line {line}: {message}")]
-pub struct SuiteError {
-    /// The line, from 1.
-    pub line: usize,
-    /// A clause that names the error.
-    pub message: String,
-}
-
 /// The text of a built-in suite.
 pub fn built_in(name: &str) -> Option<&'static str> {
     let suite = BUILT_IN.iter().find(|(known, _)| *known == name)?;
@@ -99,7 +90,7 @@ impl Step {
     ///
     /// # Errors
     /// A placeholder that cannot be filled in.
-    pub fn words(&self, dir: Option<&str>, scale: f64) -> Result<Vec<OsString>, SuiteError> {
+    pub fn words(&self, dir: Option<&str>, scale: f64) -> Result<Vec<OsString>, DocumentError> {
         let mut words: Vec<OsString> = Vec::new();
         let native = self.run.split_whitespace().next();
         let native = native.is_some_and(|word| NATIVE.contains(&word));
@@ -113,8 +104,8 @@ impl Step {
         Ok(words)
     }
 
-    fn filled(&self, word: &str, dir: Option<&str>, scale: f64) -> Result<String, SuiteError> {
-        let failed = |message: String| SuiteError {
+    fn filled(&self, word: &str, dir: Option<&str>, scale: f64) -> Result<String, DocumentError> {
+        let failed = |message: String| DocumentError {
             line: self.line,
             message: format!("step {}: {message}", self.name),
         };

@@ -11,12 +11,14 @@ use rbench_plan::given::Given;
 #[macro_use]
 mod row;
 
+#[macro_use]
+mod refused;
+
 mod course;
 mod engine;
 mod jobs;
 mod line;
 mod process;
-mod refused;
 mod replay;
 mod stats;
 mod whole;
@@ -103,72 +105,39 @@ pub struct Group {
     pub options: &'static [Opt],
 }
 
+impl Group {
+    const fn new(title: &'static str, options: &'static [Opt]) -> Group {
+        Group { title, options }
+    }
+}
+
 /// Every option.
 pub const GROUPS: &[Group] = &[
-    Group {
-        title: "Jobs",
-        options: jobs::JOBS,
-    },
-    Group {
-        title: "Files",
-        options: jobs::FILES,
-    },
-    Group {
-        title: "Pattern",
-        options: jobs::PATTERN,
-    },
-    Group {
-        title: "Engine",
-        options: engine::ENGINE,
-    },
-    Group {
-        title: "Options of engines (io_uring, libaio, pvsync2, filestat)",
-        options: engine::ENGINE_OPTIONS,
-    },
-    Group {
-        title: "Buffers",
-        options: engine::BUFFERS,
-    },
-    Group {
-        title: "Duration and rate",
-        options: course::PACE,
-    },
-    Group {
-        title: "Verification",
-        options: course::VERIFY,
-    },
-    Group {
-        title: "Processors, priorities, user",
-        options: process::PROCESS,
-    },
-    Group {
-        title: "Statistics and logs of a job",
-        options: course::REPORT,
-    },
-    Group {
-        title: "Statistics, and the format of reports and logs",
-        options: stats::STATS,
-    },
-    Group {
-        title: "I/O logs",
-        options: replay::REPLAY,
-    },
-    Group {
-        title: "Output (command line only)",
-        options: line::OUTPUT,
-    },
-    Group {
-        title: "Machine, triggers and tools (command line only)",
-        options: whole::WHOLE,
-    },
-    Group {
-        title: "Additions of rbench (command line only)",
-        options: line::OWN,
-    },
-    Group {
-        title: "Help (command line only)",
-        options: line::HELP,
-    },
+    Group::new("Jobs", jobs::JOBS),
+    Group::new("Files", jobs::FILES),
+    Group::new("Pattern", jobs::PATTERN),
+    Group::new("Engine", engine::ENGINE),
+    Group::new(
+        "Options of engines (io_uring, libaio, pvsync2, filestat)",
+        engine::ENGINE_OPTIONS,
+    ),
+    Group::new("Buffers", engine::BUFFERS),
+    Group::new("Duration and rate", course::PACE),
+    Group::new("Verification", course::VERIFY),
+    Group::new("Processors, priorities, user", process::PROCESS),
+    Group::new("Statistics and logs of a job", course::REPORT),
+    Group::new(
+        "Statistics, and the format of reports and logs",
+        stats::STATS,
+    ),
+    Group::new("I/O logs", replay::REPLAY),
+    Group::new("Output (command line only)", line::OUTPUT),
+    Group::new(
+        "Machine, triggers and tools (command line only)",
+        whole::WHOLE,
+    ),
+    Group::new("Additions of rbench (command line only)", line::OWN),
+    Group::new("Help (command line only)", line::HELP),
 ];
 
 /// Every option, in the help's order.

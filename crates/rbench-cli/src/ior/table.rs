@@ -40,34 +40,13 @@ pub const TABLE: Table<Line> = Table {
 };
 
 const GROUPS: &[Group<Line>] = &[
-    Group {
-        title: "Files and their layout",
-        options: FILES,
-    },
-    Group {
-        title: "Phases",
-        options: PHASES,
-    },
-    Group {
-        title: "Data and access",
-        options: DATA,
-    },
-    Group {
-        title: "Order and time",
-        options: ORDER,
-    },
-    Group {
-        title: "Ranks and output",
-        options: RANKS,
-    },
-    Group {
-        title: "Additions of rbench",
-        options: Own::<Line>::OPTIONS,
-    },
-    Group {
-        title: "Help",
-        options: HELP,
-    },
+    Group::new("Files and their layout", FILES),
+    Group::new("Phases", PHASES),
+    Group::new("Data and access", DATA),
+    Group::new("Order and time", ORDER),
+    Group::new("Ranks and output", RANKS),
+    Group::new("Additions of rbench", Own::<Line>::OPTIONS),
+    Group::new("Help", HELP),
 ];
 
 const FILES: &[Opt<Line>] = rows! { ()
@@ -206,6 +185,8 @@ fn segments(text: &str) -> Result<Segments, String> {
 }
 
 const NO_POSIX: &str = "it belongs to another interface than POSIX";
+const NO_DIRECTORY: &str = "rbench does not create directories; name an existing one with -o";
+const NO_PREFILL: &str = "write the file before, in a run of its own: -w -k, and then -E -z";
 const NO_GPU: &str = "this build has no GPU buffers";
 
 /// Known but unsupported options by the beginning of their names, and why.
@@ -225,18 +206,9 @@ const REFUSED: &[(&str, &str)] = &[
     ("-p", "rbench does not reserve space in advance"),
     ("-P", NO_POSIX),
     ("-S", NO_POSIX),
-    (
-        "-u",
-        "rbench does not create directories; name an existing one with -o",
-    ),
-    (
-        "--uniqueDir",
-        "rbench does not create directories; name an existing one with -o",
-    ),
-    (
-        "uniqueDir",
-        "rbench does not create directories; name an existing one with -o",
-    ),
+    ("-u", NO_DIRECTORY),
+    ("--uniqueDir", NO_DIRECTORY),
+    ("uniqueDir", NO_DIRECTORY),
     ("-U", NO_POSIX),
     ("-V", NO_POSIX),
     ("-x", "a short transfer is always an error"),
@@ -248,14 +220,8 @@ const REFUSED: &[(&str, &str)] = &[
         "--dryRun",
         "rbench prints no figures of a run that did nothing; it checks all options before a run",
     ),
-    (
-        "--randomPrefill",
-        "write the file before, in a run of its own: -w -k, and then -E -z",
-    ),
-    (
-        "randomPrefill",
-        "write the file before, in a run of its own: -w -k, and then -E -z",
-    ),
+    ("--randomPrefill", NO_PREFILL),
+    ("randomPrefill", NO_PREFILL),
     (
         "--posix.rangelocks",
         "transfers take no locks; rbench check --only locks tests them",

@@ -16,6 +16,15 @@ fn check(text: &str, change: impl FnOnce(&mut Line)) {
     assert_eq!(line(&words(text)), Ok(expect), "{text}");
 }
 
+/// An option, and the change that it makes.
+type Sample = (&'static str, fn(&mut Line));
+
+fn check_all(samples: &[Sample]) {
+    samples
+        .iter()
+        .for_each(|(text, change)| check(text, change));
+}
+
 fn check_misuse(text: &str, expect: &str) {
     let stop = parse(&words(&format!("rbench ior {text}")), None).expect_err(text);
     assert_eq!(stop.code, 2, "{text}");
@@ -71,24 +80,16 @@ fn each_option_sets_its_own() {
         (spec.use_existing, spec.fsync_each, spec.random) = (true, true, 1);
         (spec.barriers, spec.reorder) = (true, true);
     });
-    check("-l t -i 3 -N 2 -T 5 -d 1.5", |l| {
-        (l.spec.packet, l.spec.repetitions) = (Some(Packet::Timestamp), Some(3));
-        (l.spec.tasks, l.spec.minutes_max) = (Some(2), Some(5));
-        l.spec.delay = Some(Nanos(1_500_000_000));
-    });
-    check("-z -C -z -C --random-offset-seed 7", |l| {
-        (l.spec.random, l.spec.random_seed) = (2, Some(7));
-        l.spec.reorder = true;
-    });
-    check("-zz -O randomOffset=1,verbose=3", |l| {
-        (l.spec.random, l.view.verbosity) = (1, 3);
-    });
-    check("-q -vv", |l| {
-        (l.shared.limits.on_error, l.view.verbosity) = (Some(OnError::Stop), 2);
-    });
-    check("--drop-caches --overfill --untried", |l| {
-        (l.shared.drop_caches, l.shared.leave.overfill) = (true, true);
-        l.shared.leave.untried = true;
+    check_all(samples! {
+        "-l t -i 3 -N 2 -T 5 -d 1.5":
+            spec.packet = Some(Packet::Timestamp), spec.repetitions = Some(3), spec.tasks = Some(2),
+            spec.minutes_max = Some(5), spec.delay = Some(Nanos(1_500_000_000));
+        "-z -C -z -C --random-offset-seed 7":
+            spec.random = 2, spec.random_seed = Some(7), spec.reorder = true;
+        "-zz -O randomOffset=1,verbose=3": spec.random = 1, view.verbosity = 3;
+        "-q -vv": shared.limits.on_error = Some(OnError::Stop), view.verbosity = 2;
+        "--drop-caches --overfill --untried":
+            shared.drop_caches = true, shared.leave.overfill = true, shared.leave.untried = true;
     });
 }
 

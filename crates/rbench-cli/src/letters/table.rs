@@ -77,6 +77,12 @@ pub struct Group<L: 'static> {
     pub options: &'static [Opt<L>],
 }
 
+impl<L> Group<L> {
+    pub const fn new(title: &'static str, options: &'static [Opt<L>]) -> Group<L> {
+        Group { title, options }
+    }
+}
+
 /// The options of a command.
 pub struct Table<L: 'static> {
     /// The command.

@@ -36,38 +36,14 @@ pub const TABLE: Table<Line> = Table {
 
 /// Every option.
 const GROUPS: &[Group<Line>] = &[
-    Group {
-        title: "Tree and items",
-        options: TREE,
-    },
-    Group {
-        title: "Phases",
-        options: PHASES,
-    },
-    Group {
-        title: "Data of files",
-        options: DATA,
-    },
-    Group {
-        title: "Order and time",
-        options: ORDER,
-    },
-    Group {
-        title: "Ranks and backend",
-        options: RANKS,
-    },
-    Group {
-        title: "Output",
-        options: OUTPUT,
-    },
-    Group {
-        title: "Additions of rbench",
-        options: Own::<Line>::OPTIONS,
-    },
-    Group {
-        title: "Help",
-        options: HELP,
-    },
+    Group::new("Tree and items", TREE),
+    Group::new("Phases", PHASES),
+    Group::new("Data of files", DATA),
+    Group::new("Order and time", ORDER),
+    Group::new("Ranks and backend", RANKS),
+    Group::new("Output", OUTPUT),
+    Group::new("Additions of rbench", Own::<Line>::OPTIONS),
+    Group::new("Help", HELP),
 ];
 
 const TREE: &[Opt<Line>] = rows! { ()

@@ -30,6 +30,15 @@ fn check(text: &str, change: impl FnOnce(&mut Line)) {
     assert_eq!(line(&words(text)), Ok(expect), "{text}");
 }
 
+/// An option, and the change that it makes.
+type Sample = (&'static str, fn(&mut Line));
+
+fn check_all(samples: &[Sample]) {
+    samples
+        .iter()
+        .for_each(|(text, change)| check(text, change));
+}
+
 fn check_misuse(text: &str, expect: &[&str]) {
     let stop = run(&words(text)).expect_err(text);
     assert_eq!(stop.code, 2, "{text}");
@@ -47,138 +56,91 @@ fn check_misuse(text: &str, expect: &[&str]) {
     }
 }
 
-/// An option, and the change that it makes.
-type Sample = (&'static str, fn(&mut Line));
-
-const SAMPLES: &[Sample] = &[
-    ("-d /mnt/a@b", |l| {
-        l.spec.dirs = vec!["/mnt/a".into(), "b".into()];
-    }),
-    ("-n 7", |l| l.spec.items = Some(7)),
-    ("-I 8k", |l| l.spec.items_per_dir = Some(8192)),
-    ("-b 3", |l| l.spec.branch = Some(3)),
-    ("-z 2", |l| l.spec.depth = Some(2)),
-    ("-L", |l| l.spec.leaf_only = true),
-    ("-u", |l| l.spec.unique_dir = true),
-    ("-F", |l| l.spec.files_only = true),
-    ("-D", |l| l.spec.dirs_only = true),
-    ("-S", |l| l.spec.shared = true),
-    ("-c", |l| l.spec.collective = true),
-    ("-C", |l| l.spec.create = true),
-    ("-T", |l| l.spec.stat = true),
-    ("-E", |l| l.spec.read = true),
-    ("-r", |l| l.spec.remove = true),
-    ("-U", |l| l.spec.rename = true),
-    ("-k", |l| l.spec.mknod = true),
-    ("-w 1k", |l| l.spec.write_bytes = Some(Bytes(1024))),
-    ("-e 2M", |l| l.spec.read_bytes = Some(Bytes(2 << 20))),
-    ("-y", |l| l.spec.fsync = true),
-    ("-X", |l| l.spec.verify_read = true),
-    ("--verify-read", |l| l.spec.verify_read = true),
-    ("--verify-write", |l| l.spec.verify_write = true),
-    ("-G 42", |l| l.spec.data_seed = Some(42)),
-    ("--dataPacketType i", |l| {
-        l.spec.packet = Some(Packet::Incompressible);
-    }),
-    ("-i 3", |l| l.spec.iterations = Some(3)),
-    ("-R", |l| l.spec.random = true),
-    ("-R17", |l| {
-        l.spec.random = true;
-        l.spec.seed = Some(17);
-    }),
-    ("--random-seed 18", |l| {
-        l.spec.random = true;
-        l.spec.seed = Some(18);
-    }),
-    ("-W 2", |l| l.spec.stonewall = Some(Nanos(2_000_000_000))),
-    ("-x status", |l| l.spec.status_file = Some("status".into())),
-    ("-p 0.5", |l| l.spec.pause = Some(Nanos(500_000_000))),
-    ("-t", |_| {}),
-    ("-Y", |l| l.spec.sync = true),
-    ("-B", |l| l.spec.no_barriers = true),
-    ("--run-cmd-before-phase date", |l| {
-        l.spec.before = Some("date".to_owned());
-    }),
-    ("--run-cmd-after-phase true", |l| {
-        l.spec.after = Some("true".to_owned());
-    }),
-    ("-N 1", |l| l.spec.stride = Some(1)),
-    ("-f 2", |l| l.spec.first = Some(2)),
-    ("-l 12", |l| l.spec.last = Some(12)),
-    ("-s 5", |l| l.spec.task_stride = Some(5)),
-    ("-a dummy", |l| l.spec.backend = Backend::Dummy),
-    ("--engine io_uring", |l| {
-        l.spec.in_flight.engine = Some("io_uring".into());
-    }),
-    ("--iodepth 32", |l| l.spec.in_flight.depth = Some(32)),
-    ("--posix.odirect", |l| l.spec.direct = true),
-    ("-v", |l| l.view.verbosity = 1),
-    ("-V 3", |l| l.view.verbosity = 3),
-    ("-Z", |l| l.view.print = Print::Times),
-    ("-P", |l| l.view.print = Print::Both),
-    ("--print-all-procs", |l| l.view.all_ranks = true),
-    ("--showRankStatistics", |l| l.view.rank_statistics = true),
-    ("--saveRankPerformanceDetails r.csv", |l| {
-        l.spec.save_ranks = Some("r.csv".into());
-    }),
-    ("--savePerOpDataCSV ops", |l| {
-        l.spec.save_operations = Some("ops".into());
-    }),
-    ("--warningAsErrors", |l| l.spec.warnings_are_errors = true),
-    ("--rbench-report", |l| l.view.report = true),
-    ("--out r.json", |l| {
-        l.shared.output.out = Some("r.json".into())
-    }),
-    ("--label a=b=c", |l| {
-        l.shared.output.labels = vec![("a".to_owned(), "b=c".to_owned())];
-    }),
-    ("--progress plain", |l| {
-        l.shared.output.progress = Progress::Plain
-    }),
-    ("--serve 127.0.0.1:9180", |l| {
-        let at = "127.0.0.1:9180".parse().expect("an address");
-        l.shared.output.serve.at = Some(ServeAt::Tcp(at));
-    }),
-    ("--serve-remote", |l| l.shared.output.serve.remote = true),
-    ("--quiet", |l| l.shared.output.quiet = true),
-    ("--no-round-trip", |l| l.shared.output.no_round_trip = true),
-    ("--client-cache 2g", |l| {
-        l.shared.output.client_cache = Some(Bytes(2 << 30));
-    }),
-    ("--event failover=SIGUSR1", |l| {
-        l.shared.output.events = vec!["failover=SIGUSR1".parse().expect("an event")];
-    }),
-    ("--watch mfsmount", |l| {
-        l.shared.output.watch = Some(rbench_core::client::Watch::Name("mfsmount".to_owned()));
-    }),
-    ("--overwrite", |l| l.shared.output.overwrite = true),
-    ("--private-dirs", |l| l.shared.leave.private_dirs = true),
-    ("--overfill", |l| l.shared.leave.overfill = true),
-    ("--untried", |l| l.shared.leave.untried = true),
-    ("--drop-caches", |l| l.shared.drop_caches = true),
-    ("--on-error stop", |l| {
-        l.shared.limits.on_error = Some(OnError::Stop);
-    }),
-    ("--max-errors 7", |l| l.shared.limits.max_errors = Some(7)),
-    ("--op-timeout 2m", |l| {
-        l.shared.limits.op_timeout = Some(Nanos(120_000_000_000));
-    }),
-    ("--on-dead-mount continue", |l| {
-        l.shared.limits.on_dead_mount = Some(OnError::Continue);
-    }),
-    ("--communicator solo", |l| {
-        l.shared.output.start.communicator = Communicator::Solo;
-    }),
-    ("--start-timeout 30s", |l| {
-        l.shared.output.start.timeout = Some(Nanos(30_000_000_000));
-    }),
-];
+const SAMPLES: &[Sample] = samples! {
+    "-d /mnt/a@b": spec.dirs = vec!["/mnt/a".into(), "b".into()];
+    "-n 7": spec.items = Some(7);
+    "-I 8k": spec.items_per_dir = Some(8192);
+    "-b 3": spec.branch = Some(3);
+    "-z 2": spec.depth = Some(2);
+    "-L": spec.leaf_only = true;
+    "-u": spec.unique_dir = true;
+    "-F": spec.files_only = true;
+    "-D": spec.dirs_only = true;
+    "-S": spec.shared = true;
+    "-c": spec.collective = true;
+    "-C": spec.create = true;
+    "-T": spec.stat = true;
+    "-E": spec.read = true;
+    "-r": spec.remove = true;
+    "-U": spec.rename = true;
+    "-k": spec.mknod = true;
+    "-w 1k": spec.write_bytes = Some(Bytes(1024));
+    "-e 2M": spec.read_bytes = Some(Bytes(2 << 20));
+    "-y": spec.fsync = true;
+    "-X": spec.verify_read = true;
+    "--verify-read": spec.verify_read = true;
+    "--verify-write": spec.verify_write = true;
+    "-G 42": spec.data_seed = Some(42);
+    "--dataPacketType i": spec.packet = Some(Packet::Incompressible);
+    "-i 3": spec.iterations = Some(3);
+    "-R": spec.random = true;
+    "-R17": spec.random = true, spec.seed = Some(17);
+    "--random-seed 18": spec.random = true, spec.seed = Some(18);
+    "-W 2": spec.stonewall = Some(Nanos(2_000_000_000));
+    "-x status": spec.status_file = Some("status".into());
+    "-p 0.5": spec.pause = Some(Nanos(500_000_000));
+    "-t";
+    "-Y": spec.sync = true;
+    "-B": spec.no_barriers = true;
+    "--run-cmd-before-phase date": spec.before = Some("date".to_owned());
+    "--run-cmd-after-phase true": spec.after = Some("true".to_owned());
+    "-N 1": spec.stride = Some(1);
+    "-f 2": spec.first = Some(2);
+    "-l 12": spec.last = Some(12);
+    "-s 5": spec.task_stride = Some(5);
+    "-a dummy": spec.backend = Backend::Dummy;
+    "--engine io_uring": spec.in_flight.engine = Some("io_uring".into());
+    "--iodepth 32": spec.in_flight.depth = Some(32);
+    "--posix.odirect": spec.direct = true;
+    "-v": view.verbosity = 1;
+    "-V 3": view.verbosity = 3;
+    "-Z": view.print = Print::Times;
+    "-P": view.print = Print::Both;
+    "--print-all-procs": view.all_ranks = true;
+    "--showRankStatistics": view.rank_statistics = true;
+    "--saveRankPerformanceDetails r.csv": spec.save_ranks = Some("r.csv".into());
+    "--savePerOpDataCSV ops": spec.save_operations = Some("ops".into());
+    "--warningAsErrors": spec.warnings_are_errors = true;
+    "--rbench-report": view.report = true;
+    "--out r.json": shared.output.out = Some("r.json".into());
+    "--label a=b=c": shared.output.labels = vec![("a".to_owned(), "b=c".to_owned())];
+    "--progress plain": shared.output.progress = Progress::Plain;
+    "--serve 127.0.0.1:9180":
+        shared.output.serve.at = Some(ServeAt::Tcp("127.0.0.1:9180".parse().expect("an address")));
+    "--serve-remote": shared.output.serve.remote = true;
+    "--quiet": shared.output.quiet = true;
+    "--no-round-trip": shared.output.no_round_trip = true;
+    "--client-cache 2g": shared.output.client_cache = Some(Bytes(2 << 30));
+    "--event failover=SIGUSR1":
+        shared.output.events = vec!["failover=SIGUSR1".parse().expect("an event")];
+    "--watch mfsmount":
+        shared.output.watch = Some(rbench_core::client::Watch::Name("mfsmount".to_owned()));
+    "--overwrite": shared.output.overwrite = true;
+    "--private-dirs": shared.leave.private_dirs = true;
+    "--overfill": shared.leave.overfill = true;
+    "--untried": shared.leave.untried = true;
+    "--drop-caches": shared.drop_caches = true;
+    "--on-error stop": shared.limits.on_error = Some(OnError::Stop);
+    "--max-errors 7": shared.limits.max_errors = Some(7);
+    "--op-timeout 2m": shared.limits.op_timeout = Some(Nanos(120_000_000_000));
+    "--on-dead-mount continue": shared.limits.on_dead_mount = Some(OnError::Continue);
+    "--communicator solo": shared.output.start.communicator = Communicator::Solo;
+    "--start-timeout 30s": shared.output.start.timeout = Some(Nanos(30_000_000_000));
+};
 
 #[test]
 fn each_option_changes_what_it_stands_for_and_nothing_else() {
-    for (text, change) in SAMPLES {
-        check(text, change);
-    }
+    check_all(SAMPLES);
 }
 
 #[test]
@@ -254,74 +216,44 @@ fn help_is_the_same_however_it_is_asked_for() {
 
 #[test]
 fn published_command_lines_are_read_as_their_authors_meant_them() {
-    check("-b 3 -z 1 -I 100 -u", |l| {
-        l.spec.branch = Some(3);
-        l.spec.depth = Some(1);
-        l.spec.items_per_dir = Some(100);
-        l.spec.unique_dir = true;
+    check_all(samples! {
+        "-b 3 -z 1 -I 100 -u":
+            spec.branch = Some(3), spec.depth = Some(1), spec.items_per_dir = Some(100),
+            spec.unique_dir = true;
+        "-F -w 102400 -I 1000 -z 0 -u":
+            spec.files_only = true, spec.write_bytes = Some(Bytes(102_400)),
+            spec.items_per_dir = Some(1000), spec.depth = Some(0), spec.unique_dir = true;
+        "-n 5000 -u -z 2 -i 3":
+            spec.items = Some(5000), spec.unique_dir = true, spec.depth = Some(2),
+            spec.iterations = Some(3);
+        "-n 1000 -w 1024 -e 1024 -y -u -i 3 -N 1 -F -R -d /mnt/cfs":
+            spec.items = Some(1000), spec.write_bytes = Some(Bytes(1024)),
+            spec.read_bytes = Some(Bytes(1024)), spec.fsync = true, spec.unique_dir = true,
+            spec.iterations = Some(3), spec.stride = Some(1), spec.files_only = true,
+            spec.random = true, spec.dirs = vec!["/mnt/cfs".into()];
     });
-    check("-F -w 102400 -I 1000 -z 0 -u", |l| {
-        l.spec.files_only = true;
-        l.spec.write_bytes = Some(Bytes(102_400));
-        l.spec.items_per_dir = Some(1000);
-        l.spec.depth = Some(0);
-        l.spec.unique_dir = true;
-    });
-    check("-n 5000 -u -z 2 -i 3", |l| {
-        l.spec.items = Some(5000);
-        l.spec.unique_dir = true;
-        l.spec.depth = Some(2);
-        l.spec.iterations = Some(3);
-    });
-    check(
-        "-n 1000 -w 1024 -e 1024 -y -u -i 3 -N 1 -F -R -d /mnt/cfs",
-        |l| {
-            l.spec.items = Some(1000);
-            l.spec.write_bytes = Some(Bytes(1024));
-            l.spec.read_bytes = Some(Bytes(1024));
-            l.spec.fsync = true;
-            l.spec.unique_dir = true;
-            l.spec.iterations = Some(3);
-            l.spec.stride = Some(1);
-            l.spec.files_only = true;
-            l.spec.random = true;
-            l.spec.dirs = vec!["/mnt/cfs".into()];
-        },
-    );
 }
 
 #[test]
 fn values_attached_to_a_letter_set_that_letter_alone() {
-    check("-w1k", |l| l.spec.write_bytes = Some(Bytes(1024)));
-    check("-Fun100", |l| {
-        l.spec.files_only = true;
-        l.spec.unique_dir = true;
-        l.spec.items = Some(100);
-    });
-    check("-FuRn=2k", |l| {
-        l.spec.files_only = true;
-        l.spec.unique_dir = true;
-        l.spec.random = true;
-        l.spec.items = Some(2048);
-    });
-    check("-FR5 -vvv -vV0", |l| {
-        l.spec.files_only = true;
-        l.spec.random = true;
-        l.spec.seed = Some(5);
-    });
-    check("-dFun -x=-F -d=-u@", |l| {
-        l.spec.status_file = Some("-F".into());
-        l.spec.dirs = vec!["-u".into(), "".into()];
+    check_all(samples! {
+        "-w1k": spec.write_bytes = Some(Bytes(1024));
+        "-Fun100": spec.files_only = true, spec.unique_dir = true, spec.items = Some(100);
+        "-FuRn=2k":
+            spec.files_only = true, spec.unique_dir = true, spec.random = true,
+            spec.items = Some(2048);
+        "-FR5 -vvv -vV0": spec.files_only = true, spec.random = true, spec.seed = Some(5);
+        "-dFun -x=-F -d=-u@":
+            spec.status_file = Some("-F".into()), spec.dirs = vec!["-u".into(), "".into()];
     });
 }
 
 #[test]
 fn the_last_of_an_option_counts_but_labels_add_up() {
-    check("-n 1 -n2 -d a -d b -a DUMMY -aposix", |l| {
-        l.spec.items = Some(2);
-        l.spec.dirs = vec!["b".into()];
+    check_all(samples! {
+        "-n 1 -n2 -d a -d b -a DUMMY -aposix": spec.items = Some(2), spec.dirs = vec!["b".into()];
+        "-P -Z": view.print = Print::Both;
     });
-    check("-P -Z", |l| l.view.print = Print::Both);
     check("--label a=1 --label=a=2 --label b=", |l| {
         let label = |k: &str, v: &str| (k.to_owned(), v.to_owned());
         l.shared.output.labels = vec![label("a", "1"), label("a", "2"), label("b", "")];

@@ -65,12 +65,7 @@ pub(crate) fn over_nothing(
     (job.depth_low, job.names) = (None, None);
     (job.numjobs, job.verify) = (1, None);
     (job.replay, job.iolog) = (None, None);
-    job.pattern.directions = Directions {
-        read: true,
-        write: false,
-        trim: false,
-        random: false,
-    };
+    job.pattern.directions = Directions::READ;
     // Gaps would end it early.
     job.pattern.course = Course::default();
     job.pattern.sizes = Each::same(BlockSizes::Fixed(length));

@@ -6,7 +6,7 @@ use rbench_core::Bytes;
 use rbench_core::near::nearest;
 
 use super::keys::{EXTENDED, Key, Takes, keys_of, sections};
-use crate::suite::SuiteError;
+use crate::document::DocumentError;
 
 /// The settings, by section and key.
 pub(super) type Given = BTreeMap<(&'static str, &'static str), String>;
@@ -22,11 +22,11 @@ enum In {
 
 /// Reads the text: sections and keys in any letter case, and `#` and `;` for comments. If
 /// a key is set twice, the last one counts.
-pub(super) fn read(text: &str) -> Result<Given, SuiteError> {
+pub(super) fn read(text: &str) -> Result<Given, DocumentError> {
     let mut given = Given::new();
     let mut at = In::Nothing;
     for (number, line) in (1..).zip(text.lines()) {
-        let failed = |message: String| SuiteError {
+        let failed = |message: String| DocumentError {
             line: number,
             message,
         };
@@ -82,8 +82,8 @@ fn section(rest: &str) -> Result<In, String> {
         return Ok(In::Section(known));
     }
     // It has no keys.
-    let passed = EXTENDED.iter().chain(&["timestamp"]);
-    if passed.clone().any(|known| known.eq_ignore_ascii_case(name)) {
+    let mut passed = EXTENDED.split(' ').chain(["timestamp"]);
+    if passed.any(|known| known.eq_ignore_ascii_case(name)) {
         return Ok(In::Extended);
     }
     let near = nearest(name, known.into_iter());

@@ -38,20 +38,17 @@ pub(super) struct Key {
     pub help: &'static str,
 }
 
-const fn key(
-    section: &'static str,
-    name: &'static str,
-    default: &'static str,
-    takes: Takes,
-    help: &'static str,
-) -> Key {
-    Key {
-        section,
-        name,
-        default,
-        takes,
-        help,
-    }
+/// Keys by section, a row each: `"name" = "default": takes, "help";`.
+macro_rules! keys {
+    ($([$section:literal] $($name:literal = $default:literal: $takes:expr, $help:expr;)*)*) => {
+        &[$($(Key {
+            section: $section,
+            name: $name,
+            default: $default,
+            takes: $takes,
+            help: $help,
+        },)*)*]
+    };
 }
 
 const NO_SCRIPT: &str = "rbench has its own search";
@@ -68,246 +65,70 @@ const KEYS: &[Key] = {
     use Takes::{
         Anything, Count, Dir, DropCommand, Interface, Only, Packet, Seconds, Size, Switch,
     };
-    &[
-        key(
-            "global",
-            "datadir",
-            "",
-            Dir,
-            "Directory to test; --dir overrides it",
-        ),
-        key("global", "timestamp-datadir", "TRUE", Switch, TIMESTAMP),
-        key(
-            "global",
-            "resultdir",
-            "",
-            Dir,
-            "Directory of the result file, created if missing; --out overrides it",
-        ),
-        key("global", "timestamp-resultdir", "TRUE", Switch, TIMESTAMP),
-        key(
-            "global",
-            "api",
-            "POSIX",
-            Interface,
-            "Interface of all phases",
-        ),
-        key(
-            "global",
-            "drop-caches",
-            "FALSE",
-            Switch,
-            "Drop the kernel's caches before phases that read or stat",
-        ),
-        key(
-            "global",
-            "drop-caches-cmd",
-            "",
-            DropCommand,
-            "Must be a command that writes to /proc/sys/vm/drop_caches; not run, rbench writes itself",
-        ),
-        key(
-            "global",
-            "io-buffers-on-gpu",
-            "FALSE",
-            Only(NO_GPU),
-            "Not supported",
-        ),
-        key(
-            "global",
-            "verbosity",
-            "1",
-            Anything,
-            "No effect: the result file has everything",
-        ),
-        key(
-            "global",
-            "scc",
-            "FALSE",
-            Switch,
-            "Apply the rules of the Student Cluster Competition: 30 s are enough",
-        ),
-        key(
-            "global",
-            "dataPacketType",
-            "timestamp",
-            Packet,
-            "Type of the data: timestamp, offset, incompressible, random, unique",
-        ),
-        key(
-            "debug",
-            "stonewall-time",
-            "300",
-            Seconds,
-            "Duration of phases that write, s",
-        ),
-        key("debug", "pause-dir", "", Only(NO_PAUSE), "Not supported"),
-        key("ior-easy", "transferSize", "2m", Size, "Bytes per transfer"),
-        key(
-            "ior-easy",
-            "blockSize",
-            "9920000m",
-            Size,
-            "Most bytes that a rank writes; a multiple of transferSize",
-        ),
-        key(
-            "ior-easy",
-            "filePerProc",
-            "TRUE",
-            Switch,
-            "Give each rank its own file",
-        ),
-        key(
-            "ior-easy",
-            "uniqueDir",
-            "FALSE",
-            Only(NO_DIRS),
-            "Not supported",
-        ),
-        key(
-            "ior-easy",
-            "hintsFileName",
-            "",
-            Only(NO_HINTS),
-            "Not supported",
-        ),
-        key("ior-easy", "verbosity", "", Anything, "No effect"),
-        key("mdtest-easy", "n", "1000000", Count, "Most files per rank"),
-        key(
-            "mdtest-easy",
-            "files-per-dir",
-            "",
-            Count,
-            "Files per directory; makes the run invalid",
-        ),
-        key(
-            "ior-hard",
-            "segmentCount",
-            "10000000",
-            Count,
-            "Most transfers per rank",
-        ),
-        key(
-            "ior-hard",
-            "collective",
-            "FALSE",
-            Only(NO_COLLECTIVE),
-            "Not supported",
-        ),
-        key(
-            "ior-hard",
-            "hintsFileName",
-            "",
-            Only(NO_HINTS),
-            "Not supported",
-        ),
-        key("ior-hard", "verbosity", "", Anything, "No effect"),
-        key(
-            "ior-hard-write",
-            "collective",
-            "FALSE",
-            Only(NO_COLLECTIVE),
-            "Not supported",
-        ),
-        key(
-            "ior-hard-read",
-            "collective",
-            "FALSE",
-            Only(NO_COLLECTIVE),
-            "Not supported",
-        ),
-        key("mdtest-hard", "n", "1000000", Count, "Most files per rank"),
-        key(
-            "mdtest-hard",
-            "files-per-dir",
-            "",
-            Count,
-            "Files per directory; makes the run invalid",
-        ),
-        key(
-            "find",
-            "external-script",
-            "",
-            Only(NO_SCRIPT),
-            "Not supported",
-        ),
-        key(
-            "find",
-            "external-mpi-args",
-            "",
-            Only(NO_SCRIPT),
-            "Not supported",
-        ),
-        key(
-            "find",
-            "external-extra-args",
-            "",
-            Only(NO_SCRIPT),
-            "Not supported",
-        ),
-        key(
-            "find",
-            "nproc",
-            "",
-            Count,
-            "Number of ranks that search; empty: all",
-        ),
-        key("find", "pfind-queue-length", "10000", Anything, SCHEDULING),
-        key("find", "pfind-steal-next", "FALSE", Anything, SCHEDULING),
-        key(
-            "find",
-            "pfind-parallelize-single-dir-access-using-hashing",
-            "FALSE",
-            Anything,
-            SCHEDULING,
-        ),
-    ]
+    keys! {
+        ["global"]
+        "datadir" = "": Dir, "Directory to test; --dir overrides it";
+        "timestamp-datadir" = "TRUE": Switch, TIMESTAMP;
+        "resultdir" = "": Dir, "Directory of the result file, created if missing; --out overrides it";
+        "timestamp-resultdir" = "TRUE": Switch, TIMESTAMP;
+        "api" = "POSIX": Interface, "Interface of all phases";
+        "drop-caches" = "FALSE": Switch, "Drop the kernel's caches before phases that read or stat";
+        "drop-caches-cmd" = "": DropCommand,
+            "Must be a command that writes to /proc/sys/vm/drop_caches; not run, rbench writes itself";
+        "io-buffers-on-gpu" = "FALSE": Only(NO_GPU), "Not supported";
+        "verbosity" = "1": Anything, "No effect: the result file has everything";
+        "scc" = "FALSE": Switch, "Apply the rules of the Student Cluster Competition: 30 s are enough";
+        "dataPacketType" = "timestamp": Packet,
+            "Type of the data: timestamp, offset, incompressible, random, unique";
+        ["debug"]
+        "stonewall-time" = "300": Seconds, "Duration of phases that write, s";
+        "pause-dir" = "": Only(NO_PAUSE), "Not supported";
+        ["ior-easy"]
+        "transferSize" = "2m": Size, "Bytes per transfer";
+        "blockSize" = "9920000m": Size, "Most bytes that a rank writes; a multiple of transferSize";
+        "filePerProc" = "TRUE": Switch, "Give each rank its own file";
+        "uniqueDir" = "FALSE": Only(NO_DIRS), "Not supported";
+        "hintsFileName" = "": Only(NO_HINTS), "Not supported";
+        "verbosity" = "": Anything, "No effect";
+        ["mdtest-easy"]
+        "n" = "1000000": Count, "Most files per rank";
+        "files-per-dir" = "": Count, "Files per directory; makes the run invalid";
+        ["ior-hard"]
+        "segmentCount" = "10000000": Count, "Most transfers per rank";
+        "collective" = "FALSE": Only(NO_COLLECTIVE), "Not supported";
+        "hintsFileName" = "": Only(NO_HINTS), "Not supported";
+        "verbosity" = "": Anything, "No effect";
+        ["ior-hard-write"]
+        "collective" = "FALSE": Only(NO_COLLECTIVE), "Not supported";
+        ["ior-hard-read"]
+        "collective" = "FALSE": Only(NO_COLLECTIVE), "Not supported";
+        ["mdtest-hard"]
+        "n" = "1000000": Count, "Most files per rank";
+        "files-per-dir" = "": Count, "Files per directory; makes the run invalid";
+        ["find"]
+        "external-script" = "": Only(NO_SCRIPT), "Not supported";
+        "external-mpi-args" = "": Only(NO_SCRIPT), "Not supported";
+        "external-extra-args" = "": Only(NO_SCRIPT), "Not supported";
+        "nproc" = "": Count, "Number of ranks that search; empty: all";
+        "pfind-queue-length" = "10000": Anything, SCHEDULING;
+        "pfind-steal-next" = "FALSE": Anything, SCHEDULING;
+        "pfind-parallelize-single-dir-access-using-hashing" = "FALSE": Anything, SCHEDULING;
+    }
 };
 
 /// The keys of every phase and of every set of files.
-const OF_PHASES: [Key; 4] = [
-    key("", "run", "TRUE", Takes::Switch, "Run this phase"),
-    key(
-        "",
-        "noRun",
-        "FALSE",
-        Takes::Switch,
-        "Skip this phase (older name of run = FALSE)",
-    ),
-    key(
-        "",
-        "API",
-        "",
-        Takes::Interface,
-        "POSIX; with --posix.odirect, bypass the page cache",
-    ),
-    key(
-        "",
-        "posix.odirect",
-        "FALSE",
-        Takes::Switch,
-        "Bypass the page cache (O_DIRECT)",
-    ),
-];
+const OF_PHASES: &[Key] = keys! {
+    [""]
+    "run" = "TRUE": Takes::Switch, "Run this phase";
+    "noRun" = "FALSE": Takes::Switch, "Skip this phase (older name of run = FALSE)";
+    "API" = "": Takes::Interface, "POSIX; with --posix.odirect, bypass the page cache";
+    "posix.odirect" = "FALSE": Takes::Switch, "Bypass the page cache (O_DIRECT)";
+};
 
 /// Sections of IO500's extended mode, which are not part of the score.
-pub(super) const EXTENDED: [&str; 15] = [
-    "find-easy",
-    "find-hard",
-    "mdworkbench",
-    "mdworkbench-create",
-    "mdworkbench-bench",
-    "mdworkbench-delete",
-    "ior-rnd4K",
-    "ior-rnd4K-write",
-    "ior-rnd4K-read",
-    "ior-rnd1MB",
-    "ior-rnd1MB-write",
-    "ior-rnd1MB-read",
-    "ior-rnd-write",
-    "ior-rnd-read",
-    "concurrent",
-];
+pub(super) const EXTENDED: &str = "find-easy find-hard mdworkbench mdworkbench-create \
+    mdworkbench-bench mdworkbench-delete ior-rnd4K ior-rnd4K-write ior-rnd4K-read ior-rnd1MB \
+    ior-rnd1MB-write ior-rnd1MB-read ior-rnd-write ior-rnd-read concurrent";
 
 /// The sections, in the order in which they are printed.
 pub(super) fn sections() -> Vec<&'static str> {
@@ -328,7 +149,7 @@ pub(super) fn keys_of(section: &str) -> Vec<&'static Key> {
     let common: &[Key] = match section {
         "global" | "debug" => &[],
         "find" => &OF_PHASES[..2],
-        _ => &OF_PHASES,
+        _ => OF_PHASES,
     };
     own.chain(common).collect()
 }

@@ -3,7 +3,8 @@
 use super::ini::{self, Given};
 use super::keys::{TIMESTAMP, Takes, keys_of, sections};
 use super::phases::{PHASES, Phase};
-use crate::suite::{SuiteError, scaled};
+use crate::document::DocumentError;
+use crate::suite::scaled;
 
 /// The stonewall required by the rules, in seconds.
 const STONEWALL_S: u64 = 300;
@@ -21,12 +22,12 @@ pub struct Settings {
 ///
 /// # Errors
 /// The error, with its line.
-pub fn read(text: &str) -> Result<Settings, SuiteError> {
+pub fn read(text: &str) -> Result<Settings, DocumentError> {
     let settings = Settings {
         given: ini::read(text)?,
     };
     // The error concerns more than one line.
-    let whole = |message: String| SuiteError { line: 1, message };
+    let whole = |message: String| DocumentError { line: 1, message };
     settings.check().map_err(whole)?;
     Ok(settings)
 }

@@ -1,14 +1,12 @@
 //! Profiles: files that describe a mix, the built-in ones, and mixes from options.
 
 use rbench_core::{Bytes, Nanos};
-use toml::Spanned;
-use toml::de::{DeTable, DeValue};
+use toml::de::DeValue;
 
 use super::SetKind;
 use super::list::{self, Written};
 use super::sizes::Sizes;
-
-type Value<'t> = Spanned<DeValue<'t>>;
+use crate::document::{DocumentError, Text, Value};
 
 macro_rules! built_in {
     ($($name:literal),* $(,)?) => {
@@ -95,16 +93,6 @@ pub struct WorkerText {
     pub per: Option<(u64, String)>,
 }
 
-/// The error in a profile, with its line.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("line {line}: {message}")]
-pub struct ProfileError {
-    /// The line, from 1.
-    pub line: usize,
-    /// The error.
-    pub message: String,
-}
-
 const KEYS: [&str; 3] = ["title", "set", "worker"];
 const SET_KEYS: [&str; 5] = ["kind", "number", "size", "width", "prepared"];
 const WORKER_KEYS: [&str; 8] = [
@@ -113,120 +101,36 @@ const WORKER_KEYS: [&str; 8] = [
 /// Most sets, and most kinds of workers.
 const MANY: usize = 100;
 /// Most threads of a kind of worker.
-const THREADS_MAX: u32 = 10_000;
-
-/// The text, to find lines.
-struct Text<'t>(&'t str);
-
-impl Text<'_> {
-    fn line(&self, at: usize) -> usize {
-        let before = self.0.as_bytes().iter().take(at);
-        before.filter(|byte| **byte == b'\n').count() + 1
-    }
-
-    fn error(&self, at: usize, message: impl Into<String>) -> ProfileError {
-        ProfileError {
-            line: self.line(at),
-            message: message.into(),
-        }
-    }
-
-    fn known(&self, table: &DeTable<'_>, keys: &[&str]) -> Result<(), ProfileError> {
-        let unknown = table
-            .keys()
-            .find(|key| !keys.contains(&key.get_ref().as_ref()));
-        match unknown {
-            Some(key) => Err(self.error(
-                key.span().start,
-                format!(
-                    "unknown key '{}' (expected one of {})",
-                    key.get_ref(),
-                    keys.join(", ")
-                ),
-            )),
-            None => Ok(()),
-        }
-    }
-
-    fn words<'v>(&self, key: &str, value: &'v Value<'_>) -> Result<&'v str, ProfileError> {
-        match value.get_ref() {
-            DeValue::String(text) if !text.trim().is_empty() => Ok(text),
-            _ => Err(self.error(
-                value.span().start,
-                format!("'{key}' must be a non-empty text in quotes"),
-            )),
-        }
-    }
-
-    fn number(&self, key: &str, value: &Value<'_>, most: u64) -> Result<u64, ProfileError> {
-        let number = match value.get_ref() {
-            DeValue::Integer(number) => u64::from_str_radix(number.as_str(), number.radix()).ok(),
-            _ => None,
-        };
-        number
-            .filter(|number| (1..=most).contains(number))
-            .ok_or_else(|| {
-                let message = format!("'{key}' must be a number from 1 to {most}");
-                self.error(value.span().start, message)
-            })
-    }
-
-    fn table<'v, 't>(
-        &self,
-        key: &str,
-        value: &'v Value<'t>,
-    ) -> Result<&'v DeTable<'t>, ProfileError> {
-        match value.get_ref() {
-            DeValue::Table(table) => Ok(table),
-            _ => Err(self.error(value.span().start, format!("'{key}' must be a table"))),
-        }
-    }
-
-    /// The value of a key's text, parsed by `read`.
-    fn of<T>(
-        &self,
-        (key, value): (&str, &Value<'_>),
-        read: impl FnOnce(&str) -> Result<T, String>,
-    ) -> Result<T, ProfileError> {
-        let words = self.words(key, value)?;
-        read(words).map_err(|message| self.error(value.span().start, format!("'{key}': {message}")))
-    }
-}
+const THREADS_MAX: u64 = 10_000;
 
 /// Reads a profile.
 ///
 /// # Errors
 /// The error, with its line.
-pub fn read(text: &str) -> Result<Profile, ProfileError> {
+pub fn read(text: &str) -> Result<Profile, DocumentError> {
     let of = Text(text);
-    let table = DeTable::parse(text).map_err(|error| {
-        let at = error.span().map_or(0, |span| span.start);
-        of.error(at, error.message().lines().collect::<Vec<_>>().join(", "))
-    })?;
-    let table = table.get_ref();
-    of.known(table, &KEYS)?;
+    let table = of.parse(&KEYS)?;
     let title = table.get("title").map(|value| of.words("title", value));
-    let missing = |key: &str| of.error(0, format!("the profile lacks '{key}'"));
-    let sets = table.get("set").ok_or_else(|| missing("set"))?;
+    let whole = (0, "the profile");
+    let sets = of.need(&table, "set", whole)?;
     let mut sets = of
         .table("set", sets)?
         .iter()
         .map(|(name, value)| set(&of, name.get_ref(), (name.span().start, value)))
         .collect::<Result<Vec<_>, _>>()?;
     sets.sort_by_key(|set| (set.name != "files", set.name.clone()));
-    let workers = table.get("worker").ok_or_else(|| missing("worker"))?;
+    let workers = of.need(&table, "worker", whole)?;
     let DeValue::Array(list) = workers.get_ref() else {
-        return Err(of.error(
-            workers.span().start,
-            "'worker' is not a list of tables: start each kind of worker with [[worker]]",
-        ));
+        let wrong = "is not a list of tables: start each kind of worker with [[worker]]";
+        return Err(of.not("worker", workers, wrong));
     };
     let workers = list
         .iter()
         .map(|value| worker(&of, value))
         .collect::<Result<Vec<_>, _>>()?;
     if sets.is_empty() || workers.is_empty() {
-        return Err(missing(if sets.is_empty() { "set" } else { "worker" }));
+        let key = if sets.is_empty() { "set" } else { "worker" };
+        return Err(of.error(0, format!("the profile lacks '{key}'")));
     }
     if sets.len() > MANY || workers.len() > MANY {
         let message = format!("more than {MANY} sets or kinds of workers");
@@ -241,7 +145,7 @@ pub fn read(text: &str) -> Result<Profile, ProfileError> {
 }
 
 /// Checks that each kind of worker has its own name, as its rows are named by it.
-fn distinct(workers: &[WorkerText]) -> Result<(), ProfileError> {
+fn distinct(workers: &[WorkerText]) -> Result<(), DocumentError> {
     for (at, worker) in workers.iter().enumerate() {
         if workers[..at].iter().any(|other| other.name == worker.name) {
             let message = format!(
@@ -249,33 +153,34 @@ fn distinct(workers: &[WorkerText]) -> Result<(), ProfileError> {
                 worker.name
             );
             let line = worker.line;
-            return Err(ProfileError { line, message });
+            return Err(DocumentError { line, message });
         }
     }
     Ok(())
 }
 
-/// True for a name that can be part of paths and rows.
-pub fn is_plain(name: &str) -> bool {
+/// Checks that a name can be part of paths and rows.
+fn plain(of: &Text<'_>, name: &str, at: usize) -> Result<(), DocumentError> {
     let fits =
         |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == '-';
-    (1..=32).contains(&name.len()) && name.chars().all(fits)
+    match (1..=32).contains(&name.len()) && name.chars().all(fits) {
+        true => Ok(()),
+        false => {
+            let shown = name.escape_debug();
+            let expected = "expected 1 to 32 of: letters a to z, digits, '-'";
+            Err(of.error(at, format!("'{shown}' is not a valid name ({expected})")))
+        }
+    }
 }
 
 fn set(
     of: &Text<'_>,
     name: &str,
     (at, value): (usize, &Value<'_>),
-) -> Result<SetText, ProfileError> {
+) -> Result<SetText, DocumentError> {
     let table = of.table(name, value)?;
     of.known(table, &SET_KEYS)?;
-    if !is_plain(name) {
-        let message = format!(
-            "'{}' is not a valid name (expected 1 to 32 of: letters a to z, digits, '-')",
-            name.escape_debug()
-        );
-        return Err(of.error(at, message));
-    }
+    plain(of, name, at)?;
     let kind = match table.get("kind") {
         None => SetKind::Files,
         Some(value) => of.of(("kind", value), |word| match word {
@@ -285,9 +190,7 @@ fn set(
             _ => Err("not a kind of set (expected files, directories or links)".to_owned()),
         })?,
     };
-    let number = table
-        .get("number")
-        .ok_or_else(|| of.error(at, format!("the set '{name}' lacks 'number'")))?;
+    let number = of.need(table, "number", (at, &format!("the set '{name}'")))?;
     let sizes = match table.get("size") {
         None => Sizes::Fixed(Bytes(0)),
         Some(value) => of.of(("size", value), sizes)?,
@@ -301,10 +204,10 @@ fn set(
         line: of.line(at),
         name: name.to_owned(),
         kind,
-        number: of.number("number", number, super::NAMES_MAX)?,
+        number: of.number("number", number, Some(super::NAMES_MAX))?,
         sizes,
         width: width
-            .map(|value| of.number("width", value, super::NAMES_MAX))
+            .map(|value| of.number("width", value, Some(super::NAMES_MAX)))
             .transpose()?,
         prepared,
     })
@@ -399,7 +302,7 @@ fn per(text: &str) -> Result<(u64, String), String> {
     })
 }
 
-fn worker(of: &Text<'_>, value: &Value<'_>) -> Result<WorkerText, ProfileError> {
+fn worker(of: &Text<'_>, value: &Value<'_>) -> Result<WorkerText, DocumentError> {
     let at = value.span().start;
     let table = of.table("worker", value)?;
     of.known(table, &WORKER_KEYS)?;
@@ -413,13 +316,7 @@ fn worker(of: &Text<'_>, value: &Value<'_>) -> Result<WorkerText, ProfileError> 
         Some(value) => of.words("name", value)?,
         None => "worker",
     };
-    if !is_plain(name) {
-        let message = format!(
-            "'{}' is not a valid name (expected 1 to 32 of: letters a to z, digits, '-')",
-            name.escape_debug()
-        );
-        return Err(of.error(at, message));
-    }
+    plain(of, name, at)?;
     let (steps, weights) = match (table.get("list"), table.get("ops")) {
         (Some(_), None) => (lists("list")?.unwrap_or_default(), Vec::new()),
         (None, Some(value)) => of.of(("ops", value), ops)?,
@@ -436,7 +333,7 @@ fn worker(of: &Text<'_>, value: &Value<'_>) -> Result<WorkerText, ProfileError> 
     });
     let text = texts.collect::<Vec<_>>().join("; ");
     let threads = table.get("threads");
-    let threads = threads.map(|value| of.number("threads", value, THREADS_MAX.into()));
+    let threads = threads.map(|value| of.number("threads", value, Some(THREADS_MAX)));
     let set = table.get("set").map(|value| of.words("set", value));
     let every = table
         .get("every")

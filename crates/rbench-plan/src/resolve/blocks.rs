@@ -22,9 +22,7 @@ impl Options {
         fixed: u64,
     ) -> Result<BlockSizes, PlanError> {
         let positive = |option: &str, size: u64| {
-            if size == 0 {
-                refuse!("{option}: a block must have at least 1 byte");
-            }
+            refuse_if!(size == 0 => "{option}: a block must have at least 1 byte");
             Ok(size)
         };
         if let Some(split) = split {

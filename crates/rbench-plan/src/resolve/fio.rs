@@ -58,14 +58,11 @@ pub(super) fn resolve(
     Repeats { iterations, shift }: Repeats,
     notes: &mut Vec<String>,
 ) -> Result<JobsPlan, PlanError> {
-    if options.jobs.is_empty() {
-        refuse!("no job is given: start one with --name, or with [name] in a job file");
-    }
-    if options.jobs.len().saturating_mul(iterations as usize) > JOBS_MAX {
-        refuse!(
-            "--iterations {iterations}: more than {JOBS_MAX} jobs in total, from {} given",
-            options.jobs.len()
-        );
+    refuse_if! {
+        options.jobs.is_empty() =>
+            "no job is given: start one with --name, or with [name] in a job file";
+        options.jobs.len().saturating_mul(iterations as usize) > JOBS_MAX =>
+            "--iterations {iterations}: more than {JOBS_MAX} jobs in total, from {} given", options.jobs.len();
     }
     let mut rounds = once(options, facts, notes)?;
     if shift > 0 {
@@ -188,10 +185,9 @@ fn shift_readers(rounds: &mut [Vec<JobPlan>], shift: u32, ranks: u32) -> Result<
         step += u32::from(readers.peek().is_some());
         readers.for_each(|job| job.files.ahead = shift::ahead(shift, step, ranks));
     }
-    if step == 0 {
-        refuse!(
-            "--shift {shift} needs a job that only reads, and a separate set of files for each worker"
-        );
+    refuse_if! {
+        step == 0 =>
+            "--shift {shift} needs a job that only reads, and a separate set of files for each worker";
     }
     Ok(())
 }
@@ -222,9 +218,7 @@ fn one(
         refuse!("wait_for={name}: no earlier job has this name");
     }
     let numjobs = s.numjobs.unwrap_or(1);
-    if numjobs == 0 {
-        refuse!("numjobs must be at least 1");
-    }
+    refuse_if!(numjobs == 0 => "numjobs must be at least 1");
     let pattern = pattern(s, index, facts, notes)?;
     let smallest = smallest_block(&pattern);
     let (files, io) = files(job, &pattern, notes)?;
@@ -247,11 +241,10 @@ fn one(
     let pace = pace(s, io, notes)?;
     let verify = verify::verify(s, &pattern, &pace, notes)?;
     report::check_logs(s)?;
-    if files.unlink_each_loop && matches!(files.names, FileNames::Given(_)) {
-        refuse!(
+    refuse_if! {
+        files.unlink_each_loop && matches!(files.names, FileNames::Given(_)) =>
             "unlink_each_loop and filename cannot be combined: named files are removed only if the run \
-             created them (unlink)"
-        );
+             created them (unlink)";
     }
     let mut plan = JobPlan {
         numjobs,
@@ -331,12 +324,7 @@ fn pattern(
     facts: &Facts,
     notes: &mut Vec<String>,
 ) -> Result<Pattern, PlanError> {
-    let directions = s.rw.unwrap_or(crate::jobs::Directions {
-        read: true,
-        write: false,
-        trim: false,
-        random: false,
-    });
+    let directions = s.rw.unwrap_or(crate::jobs::Directions::READ);
     let mut sizes = sizes(s)?;
     let align = align(s, &sizes);
     let given = s.blockalign.all().into_iter().any(Option::is_some);
@@ -454,11 +442,9 @@ fn placed(s: &Settings, names: FileNames) -> Result<(PathBuf, FileNames), PlanEr
     let mut paths = Vec::new();
     for (name, directory) in list.iter().zip(&directories) {
         let alone = directory.as_os_str().is_empty();
-        if !alone && climbs(name) {
-            refuse!(
-                "filename: {name} is outside of the directory {}",
-                directory.display()
-            );
+        refuse_if! {
+            !alone && climbs(name) =>
+                "filename: {name} is outside of the directory {}", directory.display();
         }
         let path = match alone {
             true => PathBuf::from(name),
@@ -508,9 +494,7 @@ fn names(s: &Settings, job: &str) -> Result<(FileNames, u64), PlanError> {
     if let Some(names) = &s.filename {
         let all = names.len() as u64;
         let count = s.nrfiles.map_or(all, |n| n.min(all));
-        if count == 0 {
-            refuse!("nrfiles must be at least 1");
-        }
+        refuse_if!(count == 0 => "nrfiles must be at least 1");
         let names = names.iter().take(count as usize).cloned().collect();
         return Ok((FileNames::Given(names), count));
     }
@@ -518,9 +502,7 @@ fn names(s: &Settings, job: &str) -> Result<(FileNames, u64), PlanError> {
         .filename_format
         .clone()
         .unwrap_or_else(|| "$jobname.$jobnum.$filenum".to_owned());
-    if format.contains("$clientuid") {
-        refuse!("filename_format: $clientuid is not supported");
-    }
+    refuse_if!(format.contains("$clientuid") => "filename_format: $clientuid is not supported");
     match s.nrfiles.unwrap_or(1) {
         0 => refuse!("nrfiles must be at least 1"),
         count => Ok((FileNames::Format(format.replace("$jobname", job)), count)),
@@ -546,13 +528,10 @@ fn buffers(s: &Settings, block: u64) -> Result<Buffers, PlanError> {
     let zero = s.zero_buffers.unwrap_or(false);
     let percent = s.buffer_compress_percentage.unwrap_or(0);
     let dedupe_percent = s.dedupe_percentage.unwrap_or(0);
-    if zero && s.buffer_pattern.is_some() {
-        refuse!("zero_buffers and buffer_pattern cannot be combined");
-    }
-    if zero && percent + dedupe_percent > 0 {
-        refuse!(
-            "zero_buffers cannot be combined with buffer_compress_percentage or dedupe_percentage"
-        );
+    refuse_if! {
+        zero && s.buffer_pattern.is_some() => "zero_buffers and buffer_pattern cannot be combined";
+        zero && percent + dedupe_percent > 0 =>
+            "zero_buffers cannot be combined with buffer_compress_percentage or dedupe_percentage";
     }
     let content = match (&s.buffer_pattern, zero) {
         (_, true) => BufferContent::Zero,
@@ -605,16 +584,13 @@ fn pace(s: &Settings, io: Moved, notes: &mut Vec<String>) -> Result<Pace, PlanEr
     rates(s)?;
     let think = s.thinktime.unwrap_or_default();
     let think_spin = s.thinktime_spin.unwrap_or_default();
-    if think_spin > think {
-        refuse!("thinktime_spin is longer than thinktime, which includes it");
-    }
-    if s.ramp_time.is_some_and(|time| time.0 > 0) && s.ramp_size.is_some_and(|bytes| bytes > 0) {
-        refuse!("ramp_time and ramp_size cannot be combined");
+    refuse_if! {
+        think_spin > think => "thinktime_spin is longer than thinktime, which includes it";
+        s.ramp_time.is_some_and(|time| time.0 > 0) && s.ramp_size.is_some_and(|bytes| bytes > 0) =>
+            "ramp_time and ramp_size cannot be combined";
     }
     let think_after = s.thinktime_iotime.filter(|time| time.0 > 0);
-    if think_after.is_some() && think.0 == 0 {
-        refuse!("thinktime_iotime needs thinktime");
-    }
+    refuse_if!(think_after.is_some() && think.0 == 0 => "thinktime_iotime needs thinktime");
     Ok(Pace {
         together: None,
         runtime,
@@ -662,9 +638,7 @@ fn limits(each: Each<Option<u64>>) -> Each<Option<u64>> {
 fn rates(s: &Settings) -> Result<(), PlanError> {
     let (bytes, iops, least) = (limits(s.rate), limits(s.rate_iops), limits(s.rate_min));
     let given = |each: Each<Option<u64>>| each.all().into_iter().any(Option::is_some);
-    if given(bytes) && given(iops) {
-        refuse!("rate and rate_iops cannot be combined");
-    }
+    refuse_if!(given(bytes) && given(iops) => "rate and rate_iops cannot be combined");
     for (least, most) in least.all().into_iter().zip(bytes.all()) {
         if let (Some(least), Some(most)) = (least, most)
             && least > most
@@ -703,11 +677,10 @@ fn steady(s: &Settings) -> Result<Option<SteadyRule>, PlanError> {
     };
     let every = s.steadystate_check_interval.unwrap_or(Nanos::SECOND);
     // Every value of the window is kept.
-    if every < Nanos(1_000_000) || every > duration || duration.0 / every.0 > 1_000_000 {
-        refuse!(
-            "steadystate_check_interval must be at least 1 ms, at most steadystate_duration, and at \
-             least a millionth of it"
-        );
+    refuse_if! {
+        every < Nanos(1_000_000) || every > duration || duration.0 / every.0 > 1_000_000 =>
+            "steadystate_check_interval must be at least 1 ms, at most steadystate_duration, and at least \
+             a millionth of it";
     }
     let criterion = s.steadystate.unwrap_or(Criterion {
         bandwidth: false,

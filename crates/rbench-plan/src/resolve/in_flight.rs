@@ -10,9 +10,7 @@ use crate::spec::{self, InFlight};
 /// Operations of a worker in flight; `None`: system calls, one after the other.
 pub(super) fn of(given: &InFlight) -> Result<Option<u32>, PlanError> {
     let depth = given.depth.unwrap_or(1);
-    if depth == 0 {
-        refuse!("--iodepth must be at least 1");
-    }
+    refuse_if!(depth == 0 => "--iodepth must be at least 1");
     match given.engine.as_deref() {
         Some("io_uring") if depth > NAMES_IN_FLIGHT_MAX => refuse!(
             "--iodepth {depth} is more than {NAMES_IN_FLIGHT_MAX}, the most operations that a worker can have in flight"
@@ -59,18 +57,13 @@ pub(super) fn check(plan: &MetaPlan) -> Result<(), PlanError> {
             info.name
         );
     }
-    if plan.backend == Backend::Dummy {
-        refuse!(
-            "--engine io_uring and -a DUMMY cannot be combined: DUMMY submits nothing to a ring"
-        );
-    }
-    if plan.making == Making::Node {
-        refuse!("--engine io_uring does not perform mknod, with which -k creates files");
-    }
-    if plan.verify_write {
-        refuse!(
-            "--engine io_uring and --verify-write cannot be combined: each file is read back on its own"
-        );
+    refuse_if! {
+        plan.backend == Backend::Dummy =>
+            "--engine io_uring and -a DUMMY cannot be combined: DUMMY submits nothing to a ring";
+        plan.making == Making::Node =>
+            "--engine io_uring does not perform mknod, with which -k creates files";
+        plan.verify_write =>
+            "--engine io_uring and --verify-write cannot be combined: each file is read back on its own";
     }
     Ok(())
 }

@@ -47,25 +47,19 @@ pub(super) fn resolve(
     let blocks = Blocks::new(io, size)?;
     check_blocks(&blocks, size, small, io)?;
     let phases = io.rw.clone().unwrap_or_else(|| vec![Rw::Write, Rw::Read]);
-    if phases.is_empty() {
-        refuse!(
-            "--rw needs at least one of {}",
-            Rw::ALL.map(Rw::name).join(", ")
-        );
+    refuse_if! {
+        phases.is_empty() => "--rw needs at least one of {}", Rw::ALL.map(Rw::name).join(", ");
     }
     let mixes = phases.iter().any(|rw| rw.reads() && rw.writes());
-    if io.mix.is_some() && !mixes {
-        refuse!("--mix needs --rw rw or randrw");
-    }
+    refuse_if!(io.mix.is_some() && !mixes => "--mix needs --rw rw or randrw");
     let mix_read = percentage("--mix", io.mix.unwrap_or(50))?;
     let layout = io_layout(io, size, &blocks)?;
     let (engine, depth) = engine_and_depth(io, facts)?;
     check_small(small, layout, depth, mixes, &engine)?;
     check_verify(io, &blocks, size, mixes, &engine)?;
-    if io.direct && engine == "mmap" {
-        refuse!(
-            "--direct and --engine mmap cannot be combined: mappings go through the page cache"
-        );
+    refuse_if! {
+        io.direct && engine == "mmap" =>
+            "--direct and --engine mmap cannot be combined: mappings go through the page cache";
     }
     let verify_threads = verify_threads(io, small, depth, &engine)?;
     Ok(IoPlan {
@@ -102,11 +96,9 @@ fn part(io: &spec::Io, total: Bytes, (ranks, threads): (u32, u32)) -> Result<Byt
         false if io.block.is_none() => each,
         false => 0,
     };
-    if part == 0 {
-        refuse!(
-            "--total-size {total} leaves each of {workers} workers {}: less than a block",
-            Bytes(each)
-        );
+    refuse_if! {
+        part == 0 =>
+            "--total-size {total} leaves each of {workers} workers {}: less than a block", Bytes(each);
     }
     Ok(Bytes(part))
 }
@@ -127,30 +119,21 @@ fn verify_threads(
     if threads == 0 {
         return Ok(0);
     }
-    if threads > VERIFY_THREADS_MAX {
-        refuse!("--verify-threads {threads} is more than {VERIFY_THREADS_MAX}");
-    }
-    if !io.verify {
-        refuse!("--verify-threads needs --verify");
-    }
-    if small.is_some() {
-        refuse!(
-            "--verify-threads and --files cannot be combined: small files are checked by their worker"
-        );
-    }
-    if depth > 1 || !LENDING.contains(&engine) {
-        refuse!(
-            "--verify-threads needs --depth 1 and one of the engines {}: others cannot hand over their buffers",
-            LENDING.join(", ")
-        );
+    refuse_if! {
+        threads > VERIFY_THREADS_MAX =>
+            "--verify-threads {threads} is more than {VERIFY_THREADS_MAX}";
+        !io.verify => "--verify-threads needs --verify";
+        small.is_some() =>
+            "--verify-threads and --files cannot be combined: small files are checked by their worker";
+        depth > 1 || !LENDING.contains(&engine) =>
+            "--verify-threads needs --depth 1 and one of the engines {}: others cannot hand over their \
+             buffers", LENDING.join(", ");
     }
     Ok(threads)
 }
 
 fn percentage(flag: &str, value: u32) -> Result<u32, PlanError> {
-    if value > 100 {
-        refuse!("{flag} {value} is not a percentage");
-    }
+    refuse_if!(value > 100 => "{flag} {value} is not a percentage");
     Ok(value)
 }
 
@@ -222,9 +205,7 @@ fn check_blocks(
     io: &spec::Io,
 ) -> Result<(), PlanError> {
     let Blocks { most, flag, .. } = blocks;
-    if *most > BLOCK_MAX {
-        refuse!("{flag} {most} is more than {BLOCK_MAX}");
-    }
+    refuse_if!(*most > BLOCK_MAX => "{flag} {most} is more than {BLOCK_MAX}");
     if *most > size {
         let of = if small.is_some() {
             "--file-size"
@@ -233,10 +214,9 @@ fn check_blocks(
         };
         refuse!("{of} {size} is smaller than one block of {flag} {most}");
     }
-    if small.is_some() && blocks.mixed() {
-        refuse!(
-            "{flag} and --files cannot be combined: small files are written and read in blocks of --bs"
-        );
+    refuse_if! {
+        small.is_some() && blocks.mixed() =>
+            "{flag} and --files cannot be combined: small files are written and read in blocks of --bs";
     }
     let sectors = |bytes: u64| bytes.is_multiple_of(512);
     if io.direct && (!blocks.all(sectors) || !sectors(size.0)) {
@@ -247,10 +227,9 @@ fn check_blocks(
 
 /// Content of the data without stamps.
 fn buffers(io: &spec::Io) -> Result<Buffers, PlanError> {
-    if io.no_refill && io.dedupe.is_some() {
-        refuse!(
-            "--no-refill and --dedupe cannot be combined: without refill every block is a copy"
-        );
+    refuse_if! {
+        io.no_refill && io.dedupe.is_some() =>
+            "--no-refill and --dedupe cannot be combined: without refill every block is a copy";
     }
     let fresh = Buffers::fresh(
         percentage("--compress", io.compress.unwrap_or(0))?,
@@ -274,33 +253,25 @@ fn check_verify(
         return Ok(());
     }
     let Blocks { least, flag, .. } = blocks;
-    if mixes {
-        refuse!(
-            "--verify cannot be combined with --rw rw or randrw: a read may hit a block that is being written"
-        );
-    }
-    if engine == "null" {
-        refuse!("--verify needs an engine that moves data, and null does not");
+    refuse_if! {
+        mixes =>
+            "--verify cannot be combined with --rw rw or randrw: a read may hit a block that is being written";
+        engine == "null" => "--verify needs an engine that moves data, and null does not";
     }
     for (flag, given) in [
         ("--compress", io.compress.is_some()),
         ("--dedupe", io.dedupe.is_some()),
         ("--no-refill", io.no_refill),
     ] {
-        if given {
-            refuse!("--verify and {flag} cannot be combined: stamps fill the blocks");
-        }
+        refuse_if!(given => "--verify and {flag} cannot be combined: stamps fill the blocks");
     }
-    if least.0.min(size.0) < VERIFY_BLOCK_MIN {
-        refuse!("--verify needs {flag} of at least {VERIFY_BLOCK_MIN} bytes for the stamp");
-    }
-    if !blocks.all(|bytes| bytes.is_multiple_of(least.0)) {
-        refuse!("--verify needs the sizes of {flag} to be multiples of the smallest, {least}");
-    }
-    if !size.0.is_multiple_of(least.0) {
-        refuse!(
-            "--verify needs a size that is a multiple of {flag}: {size} is not a multiple of {least}"
-        );
+    refuse_if! {
+        least.0.min(size.0) < VERIFY_BLOCK_MIN =>
+            "--verify needs {flag} of at least {VERIFY_BLOCK_MIN} bytes for the stamp";
+        !blocks.all(|bytes| bytes.is_multiple_of(least.0)) =>
+            "--verify needs the sizes of {flag} to be multiples of the smallest, {least}";
+        !size.0.is_multiple_of(least.0) =>
+            "--verify needs a size that is a multiple of {flag}: {size} is not a multiple of {least}";
     }
     Ok(())
 }
@@ -309,14 +280,11 @@ fn ack_journal(io: &spec::Io, phases: &[Rw]) -> Result<Option<PathBuf>, PlanErro
     let Some(path) = &io.ack_journal else {
         return Ok(None);
     };
-    if !io.verify {
-        refuse!("--ack-journal needs --verify: rbench verify recognises blocks by their stamps");
-    }
-    if !phases.iter().any(|rw| rw.writes()) {
-        refuse!("--ack-journal needs a phase that writes in --rw");
-    }
-    if path.file_name().is_none() {
-        refuse!("--ack-journal {} is not a file name", path.display());
+    refuse_if! {
+        !io.verify =>
+            "--ack-journal needs --verify: rbench verify recognises blocks by their stamps";
+        !phases.iter().any(|rw| rw.writes()) => "--ack-journal needs a phase that writes in --rw";
+        path.file_name().is_none() => "--ack-journal {} is not a file name", path.display();
     }
     Ok(Some(path.clone()))
 }
@@ -327,13 +295,11 @@ fn distribution(
     phases: &[Rw],
 ) -> Result<Distribution, PlanError> {
     if io.distribution.is_some() {
-        if small.is_some() {
-            refuse!(
-                "--random-distribution and --files cannot be combined: it selects blocks within a large file"
-            );
-        }
-        if !phases.iter().any(|rw| rw.random()) {
-            refuse!("--random-distribution needs --rw with randread, randwrite or randrw");
+        refuse_if! {
+            small.is_some() =>
+                "--random-distribution and --files cannot be combined: it selects blocks within a large file";
+            !phases.iter().any(|rw| rw.random()) =>
+                "--random-distribution needs --rw with randread, randwrite or randrw";
         }
     }
     Ok(io.distribution.clone().unwrap_or(Distribution::Uniform))
@@ -366,9 +332,7 @@ fn engine_and_depth(io: &spec::Io, facts: &Facts) -> Result<(String, u32), PlanE
     let depth = io.depth.unwrap_or(1);
     let name = io.engine.clone().unwrap_or_else(|| "psync".to_owned());
     let moves = |name: &str| !MOVE_NOTHING.contains(&name) && NameEngine::named(name).is_none();
-    if !moves(&name) {
-        refuse!("--engine {name} moves no data: it is only for rbench fio");
-    }
+    refuse_if!(!moves(&name) => "--engine {name} moves no data: it is only for rbench fio");
     let Some((_, depth_max)) = facts.engines.iter().find(|(n, _)| *n == name) else {
         let names: Vec<&str> = facts
             .engines
@@ -378,9 +342,7 @@ fn engine_and_depth(io: &spec::Io, facts: &Facts) -> Result<(String, u32), PlanE
             .collect();
         refuse!("--engine {name} is not one of {}", names.join(", "));
     };
-    if depth == 0 {
-        refuse!("--depth (--iodepth) must be at least 1");
-    }
+    refuse_if!(depth == 0 => "--depth (--iodepth) must be at least 1");
     if depth > *depth_max {
         let advice = if *depth_max == 1 {
             ": a synchronous engine has one request in flight; use --engine io_uring"
@@ -404,35 +366,26 @@ fn check_small(
     if small.is_none() {
         return Ok(());
     }
-    if layout.shared() {
-        refuse!("--files and --layout shared cannot be combined");
-    }
-    if depth > 1 {
-        refuse!(
-            "--files and --depth (--iodepth) {depth} cannot be combined: a worker has one small file open at a time"
-        );
-    }
-    if mixes {
-        refuse!("--files cannot be combined with --rw rw or randrw");
-    }
-    if engine == "null" {
-        refuse!("--files and --engine null cannot be combined: small files are real files");
+    refuse_if! {
+        layout.shared() => "--files and --layout shared cannot be combined";
+        depth > 1 =>
+            "--files and --depth (--iodepth) {depth} cannot be combined: a worker has one small file open at a time";
+        mixes => "--files cannot be combined with --rw rw or randrw";
+        engine == "null" =>
+            "--files and --engine null cannot be combined: small files are real files";
     }
     Ok(())
 }
 
 fn fsync_rule(io: &spec::Io, phases: &[Rw]) -> Result<FsyncRule, PlanError> {
     if let Some(rule) = io.fsync {
-        if rule == FsyncRule::Every(0) {
-            refuse!("--fsync every=0: not an interval (expected every=1 or more, or never)");
-        }
-        if matches!(rule, FsyncRule::Every(_)) && io.files.is_some() {
-            refuse!(
-                "--fsync every=N and --files cannot be combined: each file is synced once, before it is closed"
-            );
-        }
-        if rule != FsyncRule::Never && !phases.iter().any(|rw| rw.writes()) {
-            refuse!("--fsync needs a phase that writes in --rw");
+        refuse_if! {
+            rule == FsyncRule::Every(0) =>
+                "--fsync every=0: not an interval (expected every=1 or more, or never)";
+            matches!(rule, FsyncRule::Every(_)) && io.files.is_some() =>
+                "--fsync every=N and --files cannot be combined: each file is synced once, before it is closed";
+            rule != FsyncRule::Never && !phases.iter().any(|rw| rw.writes()) =>
+                "--fsync needs a phase that writes in --rw";
         }
     }
     Ok(io.fsync.unwrap_or_default())
@@ -440,13 +393,11 @@ fn fsync_rule(io: &spec::Io, phases: &[Rw]) -> Result<FsyncRule, PlanError> {
 
 fn ramp(io: &spec::Io, small: Option<SmallFiles>) -> Result<Nanos, PlanError> {
     let ramp = nonzero_time("--ramp", io.ramp)?;
-    if ramp.is_some() && io.time.is_none() {
-        refuse!("--ramp needs --time: otherwise a phase may end before anything is recorded");
-    }
-    if ramp.is_some() && small.is_some() {
-        refuse!(
-            "--ramp and --files cannot be combined: the ramp applies to the blocks of a large file"
-        );
+    refuse_if! {
+        ramp.is_some() && io.time.is_none() =>
+            "--ramp needs --time: otherwise a phase may end before anything is recorded";
+        ramp.is_some() && small.is_some() =>
+            "--ramp and --files cannot be combined: the ramp applies to the blocks of a large file";
     }
     Ok(ramp.unwrap_or(Nanos(0)))
 }
@@ -462,9 +413,7 @@ fn steady(io: &spec::Io, interval: Nanos) -> Result<Option<SteadyRule>, PlanErro
             ("--ss-ramp", given.ramp),
             ("--ss-interval", given.every),
         ] {
-            if time.is_some() {
-                refuse!("{flag} needs --steadystate");
-            }
+            refuse_if!(time.is_some() => "{flag} needs --steadystate");
         }
         return Ok(None);
     };
@@ -476,10 +425,9 @@ fn steady(io: &spec::Io, interval: Nanos) -> Result<Option<SteadyRule>, PlanErro
     };
     let every = nonzero_time("--ss-interval", given.every)?;
     let every = every.unwrap_or(Nanos(INTERVAL.0.max(interval.0)));
-    if !every.0.is_multiple_of(interval.0) {
-        refuse!(
-            "--ss-interval {every} is not a multiple of --interval {interval}, in which operations are counted"
-        );
+    refuse_if! {
+        !every.0.is_multiple_of(interval.0) =>
+            "--ss-interval {every} is not a multiple of --interval {interval}, in which operations are counted";
     }
     let values = duration.0 / every.0;
     if !duration.0.is_multiple_of(every.0) || !(2..=STEADY_VALUES_MAX).contains(&values) {
@@ -488,10 +436,9 @@ fn steady(io: &spec::Io, interval: Nanos) -> Result<Option<SteadyRule>, PlanErro
         );
     }
     let ramp = given.ramp.unwrap_or_default();
-    if ramp.0.saturating_add(duration.0) > limit.0 {
-        refuse!(
-            "--time {limit} is shorter than --ss-ramp {ramp} plus --ss-dur {duration}: no window would be complete"
-        );
+    refuse_if! {
+        ramp.0.saturating_add(duration.0) > limit.0 =>
+            "--time {limit} is shorter than --ss-ramp {ramp} plus --ss-dur {duration}: no window would be complete";
     }
     Ok(Some(SteadyRule {
         criterion,
@@ -503,10 +450,9 @@ fn steady(io: &spec::Io, interval: Nanos) -> Result<Option<SteadyRule>, PlanErro
 
 fn think(io: &spec::Io, small: Option<SmallFiles>) -> Result<Nanos, PlanError> {
     let think = nonzero_time("--think", io.think)?;
-    if think.is_some() && small.is_some() {
-        refuse!(
-            "--think and --files cannot be combined: the pause applies between blocks of a large file"
-        );
+    refuse_if! {
+        think.is_some() && small.is_some() =>
+            "--think and --files cannot be combined: the pause applies between blocks of a large file";
     }
     Ok(think.unwrap_or(Nanos(0)))
 }

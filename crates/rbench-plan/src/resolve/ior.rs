@@ -198,18 +198,15 @@ fn told(options: &Ior, extent: &Extent) -> Vec<(String, String)> {
 fn extent(options: &Ior, ranks: u32) -> Result<Extent, PlanError> {
     let (transfer, block) = (options.transfer(), options.block());
     for (flag, size) in [("-t", transfer), ("-b", block)] {
-        if size == 0 {
-            refuse!("{flag} must be at least 1 byte");
-        }
-        if options.direct && !size.is_multiple_of(SECTOR) {
-            refuse!("--posix.odirect needs {flag} to be a multiple of {SECTOR}, and {size} is not");
+        refuse_if! {
+            size == 0 => "{flag} must be at least 1 byte";
+            options.direct && !size.is_multiple_of(SECTOR) =>
+                "--posix.odirect needs {flag} to be a multiple of {SECTOR}, and {size} is not";
         }
     }
-    if !block.is_multiple_of(transfer) {
-        refuse!("-b {block} is not a multiple of -t {transfer}");
-    }
-    if transfer > TRANSFER_MAX {
-        refuse!("-t {transfer} is more than the 1GiB that one call moves");
+    refuse_if! {
+        !block.is_multiple_of(transfer) => "-b {block} is not a multiple of -t {transfer}";
+        transfer > TRANSFER_MAX => "-t {transfer} is more than the 1GiB that one call moves";
     }
     let each = match options.segments.unwrap_or(Segments::Count(1)) {
         Segments::Count(0) => {
@@ -232,55 +229,40 @@ fn extent(options: &Ior, ranks: u32) -> Result<Extent, PlanError> {
 }
 
 fn exclusions(options: &Ior, extent: &Extent) -> Result<(), PlanError> {
-    if options
-        .files
-        .iter()
-        .any(|file| file.to_str().is_none_or(str::is_empty))
-    {
-        refuse!("-o must be a file name in UTF-8");
-    }
-    if options.files.len() > 1 && !options.file_per_process {
-        refuse!("-o with several files needs -F");
+    refuse_if! {
+        options.files.iter().any(|file| file.to_str().is_none_or(str::is_empty)) =>
+            "-o must be a file name in UTF-8";
+        options.files.len() > 1 && !options.file_per_process => "-o with several files needs -F";
     }
     let deadline = options.deadline.filter(|time| time.0 > 0);
-    if options.wear_out && deadline.is_none() {
-        refuse!("stoneWallingWearOut needs -D");
-    }
-    if options.time_min.is_some() && (deadline.is_some() || options.writes()) {
-        refuse!("minTimeDuration repeats the reads: it needs -r alone, and no -D");
+    refuse_if! {
+        options.wear_out && deadline.is_none() => "stoneWallingWearOut needs -D";
+        options.time_min.is_some() && (deadline.is_some() || options.writes()) =>
+            "minTimeDuration repeats the reads: it needs -r alone, and no -D";
     }
     let behind = options.reads() || options.check_write;
     if options.writes() && deadline.is_some() && !options.wear_out {
-        if behind {
-            refuse!(
-                "-D without -O stoneWallingWearOut=1 makes ranks write different amounts: -r, -W and -R would \
-                 read past the written data"
-            );
-        }
-        if options.status_file.is_some() {
-            refuse!(
-                "stoneWallingStatusFile needs -O stoneWallingWearOut=1 when -D ends the writes"
-            );
+        refuse_if! {
+            behind =>
+                "-D without -O stoneWallingWearOut=1 makes ranks write different amounts: -r, -W and -R \
+                 would read past the written data";
+            options.status_file.is_some() =>
+                "stoneWallingStatusFile needs -O stoneWallingWearOut=1 when -D ends the writes";
         }
     }
     let checks = options.check_read || options.check_write;
-    if checks && !options.writes() && options.data_seed.is_none() {
-        refuse!("-W and -R on files of an earlier run need its -G");
-    }
-    if options.fsync_each && !options.writes() {
-        refuse!("-Y needs -w: it syncs each write");
+    refuse_if! {
+        checks && !options.writes() && options.data_seed.is_none() =>
+            "-W and -R on files of an earlier run need its -G";
+        options.fsync_each && !options.writes() => "-Y needs -w: it syncs each write";
     }
     let operations = extent.each.map_or(1, |each| each / extent.transfer);
-    if options.random > 1 && checks {
-        refuse!(
-            "-z -z leaves some blocks out and visits others again: -W and -R cannot check them"
-        );
-    }
-    if options.random_seed.is_some() && options.random == 0 {
-        refuse!("--random-offset-seed needs -z");
-    }
-    if options.random == 1 && operations > 1 << 40 {
-        refuse!("-z supports at most 2^40 transfers per rank");
+    refuse_if! {
+        options.random > 1 && checks =>
+            "-z -z leaves some blocks out and visits others again: -W and -R cannot check them";
+        options.random_seed.is_some() && options.random == 0 => "--random-offset-seed needs -z";
+        options.random == 1 && operations > 1 << 40 =>
+            "-z supports at most 2^40 transfers per rank";
     }
     Ok(())
 }

@@ -27,13 +27,9 @@ pub(super) fn counts(options: &Mdtest, ranks: u32) -> Result<Vec<u32>, PlanError
         .unwrap_or(if options.last.is_some() { last } else { ranks });
     let stride = options.task_stride.unwrap_or(1);
     for (flag, value) in [("-l", last), ("-f", first), ("-s", stride)] {
-        if value == 0 {
-            refuse!("{flag} must be at least 1");
-        }
+        refuse_if!(value == 0 => "{flag} must be at least 1");
     }
-    if last > ranks {
-        refuse!("-l {last} is more than the number of ranks that were started, {ranks}");
-    }
+    refuse_if!(last > ranks => "-l {last} is more than the number of ranks that were started, {ranks}");
     if first > last {
         let limit = options
             .last
@@ -96,12 +92,9 @@ pub(super) fn resolve(
     let items_made = made_before(options, facts, notes)?;
     let extent = extent(options, &chosen, items_made, notes)?;
     // Rank 0 may have to count the items of all ranks.
-    if extent
-        .per_rank
-        .checked_mul(u64::from(ranks))
-        .is_none_or(|all| all > 1 << 62)
-    {
-        refuse!("-n or -I give all ranks over 2^62 items");
+    refuse_if! {
+        extent.per_rank.checked_mul(u64::from(ranks)).is_none_or(|all| all > 1 << 62) =>
+            "-n or -I give all ranks over 2^62 items";
     }
     let rename = renames(options, &chosen, &extent, notes)?;
     let dirs = dirs(options, ranks)?;
@@ -179,14 +172,11 @@ fn data_seed(options: &Mdtest) -> Option<i32> {
 }
 
 fn chosen(options: &Mdtest, notes: &mut Vec<String>) -> Result<Chosen, PlanError> {
-    if options.files_only && options.dirs_only {
-        refuse!("-F and -D cannot be combined");
-    }
-    if options.shared && options.dirs_only {
-        refuse!("-S shares files: it cannot be combined with -D");
-    }
-    if options.rename && options.files_only {
-        refuse!("-U renames directories: it cannot be combined with -F");
+    refuse_if! {
+        options.files_only && options.dirs_only => "-F and -D cannot be combined";
+        options.shared && options.dirs_only => "-S shares files: it cannot be combined with -D";
+        options.rename && options.files_only =>
+            "-U renames directories: it cannot be combined with -F";
     }
     let dirs = !options.files_only && !options.shared;
     if options.shared && !options.files_only {
@@ -238,9 +228,7 @@ fn extent(
     notes: &mut Vec<String>,
 ) -> Result<Extent, PlanError> {
     let branch = options.branch.unwrap_or(1);
-    if branch == 0 {
-        refuse!("-b must be at least 1");
-    }
+    refuse_if!(branch == 0 => "-b must be at least 1");
     let mut shape = Shape {
         branch,
         depth: options.depth.unwrap_or(0),
@@ -337,9 +325,7 @@ fn renames(
     notes: &mut Vec<String>,
 ) -> Result<bool, PlanError> {
     let several = extent.per_rank / extent.loops > 1;
-    if options.rename && !several {
-        refuse!("-U needs more than one item");
-    }
+    refuse_if!(options.rename && !several => "-U needs more than one item");
     if chosen.rename && chosen.dirs && !several && extent.per_rank > 0 {
         notes.push("renaming needs more than one item, and is left out".to_owned());
     }
@@ -363,18 +349,12 @@ fn dirs(options: &Mdtest, ranks: u32) -> Result<Vec<PathBuf>, PlanError> {
         );
     }
     if dirs.len() > 1 {
-        if !options.unique_dir {
-            refuse!("-d with several directories needs -u");
-        }
-        if dirs.len() > ranks as usize {
-            refuse!(
-                "-d names {} directories, but there is only {}",
-                dirs.len(),
-                counted(ranks.into(), "rank")
-            );
-        }
-        if options.stride.unwrap_or(0) > 0 {
-            refuse!("-d with several directories and -N cannot be combined");
+        refuse_if! {
+            !options.unique_dir => "-d with several directories needs -u";
+            dirs.len() > ranks as usize =>
+                "-d names {} directories, but there is only {}", dirs.len(), counted(ranks.into(), "rank");
+            options.stride.unwrap_or(0) > 0 =>
+                "-d with several directories and -N cannot be combined";
         }
     }
     Ok(dirs)
@@ -384,58 +364,37 @@ fn sizes(options: &Mdtest, chosen: &Chosen) -> Result<(Bytes, Bytes), PlanError>
     let write = options.write_bytes.unwrap_or_default();
     let read = options.read_bytes.unwrap_or_default();
     for (flag, size) in [("-w", write), ("-e", read)] {
-        if size.0 > 1 << 30 {
-            refuse!("{flag} {size} is more than the 1GiB that one call moves");
-        }
-        if options.direct && !size.0.is_multiple_of(512) {
-            refuse!(
-                "--posix.odirect needs {flag} to be a multiple of 512, and {} is not",
-                size.0
-            );
+        refuse_if! {
+            size.0 > 1 << 30 => "{flag} {size} is more than the 1GiB that one call moves";
+            options.direct && !size.0.is_multiple_of(512) =>
+                "--posix.odirect needs {flag} to be a multiple of 512, and {} is not", size.0;
         }
     }
-    if read > write && chosen.create && chosen.read && chosen.files {
-        refuse!(
-            "-e {} is more than the {} bytes that -w writes",
-            read.0,
-            write.0
-        );
-    }
-    if options.verify_read && !(chosen.read && chosen.files && read.0 > 0) {
-        refuse!("-X needs the read phase of files and -e");
-    }
-    if options.verify_read && options.backend == Backend::Dummy {
-        refuse!("-a DUMMY and -X cannot be combined: DUMMY reads no data to check");
-    }
-    if options.verify_read && !chosen.create && data_seed(options).is_none() {
-        refuse!("-X on files of an earlier run needs its -G");
-    }
-    if options.verify_write && write.0 == 0 {
-        refuse!("--verify-write needs -w");
-    }
-    if options.mknod && write.0 > 0 {
-        refuse!("-k and -w cannot be combined");
+    refuse_if! {
+        read > write && chosen.create && chosen.read && chosen.files =>
+            "-e {} is more than the {} bytes that -w writes", read.0, write.0;
+        options.verify_read && !(chosen.read && chosen.files && read.0 > 0) =>
+            "-X needs the read phase of files and -e";
+        options.verify_read && options.backend == Backend::Dummy =>
+            "-a DUMMY and -X cannot be combined: DUMMY reads no data to check";
+        options.verify_read && !chosen.create && data_seed(options).is_none() =>
+            "-X on files of an earlier run needs its -G";
+        options.verify_write && write.0 == 0 => "--verify-write needs -w";
+        options.mknod && write.0 > 0 => "-k and -w cannot be combined";
     }
     Ok((write, read))
 }
 
 fn exclusions(options: &Mdtest) -> Result<(), PlanError> {
-    if options.shared && options.unique_dir {
-        refuse!("-S and -u cannot be combined");
-    }
-    if options.shared && options.collective {
-        refuse!("-S and -c cannot be combined");
-    }
-    if options.no_barriers && options.collective {
-        refuse!(
-            "-B and -c cannot be combined: the other ranks must wait for the items that rank 0 creates"
-        );
-    }
-    if options.no_barriers && options.stonewall.is_some_and(|w| w.0 > 0) {
-        refuse!("-B and -W cannot be combined: the ranks must synchronise at the stonewall");
-    }
-    if options.collective && options.stonewall.is_some_and(|w| w.0 > 0) {
-        refuse!("-c and -W cannot be combined: only one rank creates");
+    refuse_if! {
+        options.shared && options.unique_dir => "-S and -u cannot be combined";
+        options.shared && options.collective => "-S and -c cannot be combined";
+        options.no_barriers && options.collective =>
+            "-B and -c cannot be combined: the other ranks must wait for the items that rank 0 creates";
+        options.no_barriers && options.stonewall.is_some_and(|w| w.0 > 0) =>
+            "-B and -W cannot be combined: the ranks must synchronise at the stonewall";
+        options.collective && options.stonewall.is_some_and(|w| w.0 > 0) =>
+            "-c and -W cannot be combined: only one rank creates";
     }
     Ok(())
 }

@@ -27,9 +27,7 @@ pub(super) fn resolve(mix: &Mix, common: &Common, ranks: u32) -> Result<MixPlan,
     }
     let (name, profile) = written(mix)?;
     let time = nonzero_time("--time", mix.time)?;
-    if mix.rounds == Some(0) {
-        refuse!("--rounds must be at least 1");
-    }
+    refuse_if!(mix.rounds == Some(0) => "--rounds must be at least 1");
     let open_loop = open_loop(mix.rate, mix.arrival)?;
     let scale = scale(mix)?;
     let mut plan = MixPlan {
@@ -129,11 +127,10 @@ fn written(mix: &Mix) -> Result<(String, Profile), PlanError> {
                 ("--width", mix.width.is_some()),
                 ("--prepared", mix.prepared.is_some()),
             ] {
-                if given {
-                    refuse!(
-                        "{flag} and --profile cannot be combined: use --scale or --scale-size, or your own profile file \
-                         (--show {name} prints one)"
-                    );
+                refuse_if! {
+                    given =>
+                        "{flag} and --profile cannot be combined: use --scale or --scale-size, or your own \
+                         profile file (--show {name} prints one)";
                 }
             }
             let text = match (text, profile::built_in(name)) {

@@ -26,11 +26,9 @@ pub(super) fn resolve(
     threads: u32,
     ranks: u32,
 ) -> Result<MetaPlan, PlanError> {
-    if ops.operations.is_some() && ops.time.is_some() {
-        refuse!("--ops and --time cannot be combined");
-    }
-    if ops.operations == Some(0) {
-        refuse!("--ops must be at least 1");
+    refuse_if! {
+        ops.operations.is_some() && ops.time.is_some() => "--ops and --time cannot be combined";
+        ops.operations == Some(0) => "--ops must be at least 1";
     }
     let time = nonzero_time("--time", ops.time)?;
     let asked = |row: &&OpsRow| ops.only.as_ref().is_none_or(|only| only.contains(row));

@@ -36,10 +36,9 @@ pub(super) fn of(
     } = common.auto;
     if wanted {
         let most = max_iterations.unwrap_or(ITERATIONS_MAX);
-        if most < ITERATIONS_MIN {
-            refuse!(
-                "--max-iterations {most} is too few: an interval needs at least {ITERATIONS_MIN} iterations"
-            );
+        refuse_if! {
+            most < ITERATIONS_MIN =>
+                "--max-iterations {most} is too few: an interval needs at least {ITERATIONS_MIN} iterations";
         }
         let until = Until {
             precision: precision.unwrap_or(PRECISION),
@@ -52,9 +51,7 @@ pub(super) fn of(
         ("--max-iterations", max_iterations.is_some()),
         ("--max-time", max_time.is_some()),
     ] {
-        if given {
-            refuse!("{flag} needs --iterations auto");
-        }
+        refuse_if!(given => "{flag} needs --iterations auto");
     }
     let flag = match workload {
         Workload::Mdtest(_) | Workload::Ior(_) => "-i",

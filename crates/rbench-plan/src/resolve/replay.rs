@@ -15,11 +15,10 @@ use crate::trace::{Format, Reading};
 const COPIES_MAX: u32 = 100_000;
 
 pub(super) fn resolve(replay: &Replay, common: &Common) -> Result<ReplayPlan, PlanError> {
-    if replay.traces.is_empty() {
-        refuse!("rbench replay needs a trace");
-    }
-    if common.shift.is_some() {
-        refuse!("--shift has no effect on a replay, whose trace assigns the operations: remove it");
+    refuse_if! {
+        replay.traces.is_empty() => "rbench replay needs a trace";
+        common.shift.is_some() =>
+            "--shift has no effect on a replay, whose trace assigns the operations: remove it";
     }
     let pace = match (replay.as_fast_as_possible, replay.time_scale) {
         (true, Some(_)) => {
@@ -35,11 +34,10 @@ pub(super) fn resolve(replay: &Replay, common: &Common) -> Result<ReplayPlan, Pl
         }
     };
     let copies = replay.copies.unwrap_or(1);
-    if copies == 0 || copies > COPIES_MAX {
-        refuse!("--copies {copies} is not in the range 1 to {COPIES_MAX}");
-    }
-    if replay.time_unit.is_some_and(|unit| unit == Nanos(0)) {
-        refuse!("--time-unit must be more than 0");
+    refuse_if! {
+        copies == 0 || copies > COPIES_MAX =>
+            "--copies {copies} is not in the range 1 to {COPIES_MAX}";
+        replay.time_unit.is_some_and(|unit| unit == Nanos(0)) => "--time-unit must be more than 0";
     }
     if let (Some(_), Some(format)) = (replay.time_unit, replay.format)
         && format != Format::Iolog

@@ -1,10 +1,8 @@
 use super::*;
-use crate::arrival::Arrival;
 use crate::describe::{Setting, SettingValue};
-use crate::io::{FsyncRule, Layout as IoLayout, Rw};
+use crate::io::Rw;
 use crate::jobs::Distribution;
 use rbench_core::Rank;
-use rbench_core::steady::Criterion;
 
 const KIB: u64 = 1024;
 
@@ -26,58 +24,72 @@ fn twelve() -> Facts {
     facts(&[0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2])
 }
 
+/// The options of a native command, as clap reads them.
+#[derive(clap::Parser)]
+struct Line<W: clap::Args> {
+    #[command(flatten)]
+    common: spec::Common,
+    #[command(flatten)]
+    work: W,
+}
+
+/// The options that are typed in `line`, after `--dir /mnt` unless it says `--no-dir`.
+fn typed<W: clap::Args>(line: &str) -> (spec::Common, W) {
+    let (dir, line) = match line.strip_prefix("--no-dir") {
+        Some(line) => ("", line),
+        None => ("--dir /mnt", line),
+    };
+    let words = ["rbench", dir, line]
+        .into_iter()
+        .flat_map(str::split_whitespace);
+    let Line { common, work } = clap::Parser::try_parse_from(words).expect(line);
+    (common, work)
+}
+
+fn planned(common: spec::Common, workload: Workload, facts: &Facts) -> Result<Plan, String> {
+    resolve(&Spec { common, workload }, facts).map_err(|e| e.0)
+}
+
 fn meta(
     change: impl FnOnce(&mut spec::Common, &mut spec::Meta),
     facts: &Facts,
 ) -> Result<Plan, String> {
-    let (mut common, mut meta) = (
-        spec::Common {
-            dir: Some("/mnt".into()),
-            ..Default::default()
-        },
-        spec::Meta::default(),
-    );
+    let (mut common, mut meta) = typed("");
     change(&mut common, &mut meta);
-    resolve(
-        &Spec {
-            common,
-            workload: Workload::Meta(meta),
-        },
-        facts,
-    )
-    .map_err(|e| e.0)
+    planned(common, Workload::Meta(meta), facts)
 }
 
 fn io(
     change: impl FnOnce(&mut spec::Common, &mut spec::Io),
     facts: &Facts,
 ) -> Result<Plan, String> {
-    let (mut common, mut io) = (
-        spec::Common {
-            dir: Some("/mnt".into()),
-            ..Default::default()
-        },
-        spec::Io::default(),
-    );
+    let (mut common, mut io) = typed("");
     change(&mut common, &mut io);
-    resolve(
-        &Spec {
-            common,
-            workload: Workload::Io(Box::new(io)),
-        },
-        facts,
-    )
-    .map_err(|e| e.0)
+    planned(common, Workload::Io(Box::new(io)), facts)
 }
 
-fn check_meta(expect: &str, change: impl FnOnce(&mut spec::Common, &mut spec::Meta)) {
-    let got = meta(change, &twelve()).expect_err(expect);
-    assert!(got.contains(expect), "'{got}' does not contain '{expect}'");
+/// Checks that each of these lines is refused with its sentence.
+fn check_refused<W: clap::Args>(workload: fn(W) -> Workload, lines: &[(&str, &str)]) {
+    for (line, expect) in lines {
+        let (common, work) = typed(line);
+        let got = planned(common, workload(work), &twelve()).expect_err(expect);
+        assert!(got.contains(expect), "'{got}' does not contain '{expect}'");
+    }
 }
 
-fn check_io(expect: &str, change: impl FnOnce(&mut spec::Common, &mut spec::Io)) {
-    let got = io(change, &twelve()).expect_err(expect);
-    assert!(got.contains(expect), "'{got}' does not contain '{expect}'");
+fn check_meta(lines: &[(&str, &str)]) {
+    check_refused(Workload::Meta, lines);
+}
+
+fn check_io(lines: &[(&str, &str)]) {
+    check_refused(|io: spec::Io| Workload::Io(Box::new(io)), lines);
+}
+
+/// Lines that are refused, and their sentences.
+macro_rules! refused {
+    ($check:ident: $($line:expr => $expect:expr;)+) => {
+        $check(&[$(($line, $expect)),+])
+    };
 }
 
 #[test]
@@ -282,253 +294,146 @@ fn items_per_rank_are_spread_over_the_tree_and_rounding_is_said() {
 
 #[test]
 fn impossible_metadata_runs_are_refused_by_the_name_of_the_flag() {
-    check_meta("--branch", |_, m| m.branch = Some(0));
-    check_meta("--items must", |_, m| m.items = Some(0));
-    check_meta("--items-per-rank 3 is less", |_, m| {
-        m.items_per_rank = Some(3)
+    refused! { check_meta:
+        "--branch 0" => "--branch";
+        "--items 0" => "--items must";
+        "--items-per-rank 3" => "--items-per-rank 3 is less";
+        "--items 1 --items-per-rank 4" => "--items and --items-per-rank";
+        "--files-only --dirs-only" => "--files-only and --dirs-only";
+        "--write 4k --read 8k" => "--read 8KiB";
+        "--fsync" => "--fsync needs --write";
+        "--dirs-only --phases file-stat" => "--phases file-stat and --dirs-only";
+        "--branch 1000 --depth 40" => "2^62";
+        "--branch 1 --depth 600" => "--depth 600 makes paths";
+        "--shift 12" => "--shift 12";
+        "--threads 0" => "--threads";
+        "--stonewall 0" => "--stonewall";
+    }
+    let check = |expect: &str, facts: &Facts, change: fn(&mut spec::Common)| {
+        let got = meta(|c, _| change(c), facts).expect_err(expect);
+        assert!(got.contains(expect), "'{got}' does not contain '{expect}'");
+    };
+    let twelve = &twelve();
+    let needs = "needs --iterations auto";
+    check(&format!("--precision {needs}"), twelve, |c| {
+        c.auto.precision = Some(0.05)
     });
-    check_meta("--items and --items-per-rank", |_, m| {
-        (m.items, m.items_per_rank) = (Some(1), Some(4))
+    check(&format!("--max-iterations {needs}"), twelve, |c| {
+        c.auto.max_iterations = Some(5)
     });
-    check_meta("--files-only and --dirs-only", |_, m| {
-        (m.files_only, m.dirs_only) = (true, true)
-    });
-    check_meta("--read 8KiB", |_, m| {
-        (m.write, m.read) = (Some(Bytes(4 * KIB)), Some(Bytes(8 * KIB)))
-    });
-    check_meta("--fsync needs --write", |_, m| m.fsync = true);
-    check_meta("--phases file-stat and --dirs-only", |_, m| {
-        (m.dirs_only, m.phases) = (true, Some(vec![PhaseKind::FileStat]));
-    });
-    check_meta("2^62", |_, m| (m.branch, m.depth) = (Some(1000), Some(40)));
-    check_meta("--depth 600 makes paths", |_, m| {
-        (m.branch, m.depth) = (Some(1), Some(600))
-    });
-    check_meta("--shift 12", |c, _| c.shift = Some(12));
-    check_meta("--threads", |c, _| c.threads = Some(0));
-    check_meta("--iterations", |c, _| c.iterations = Some(0));
-    check_meta("--precision needs --iterations auto", |c, _| {
-        c.auto.precision = Some(0.05);
-    });
-    check_meta("--max-iterations needs --iterations auto", |c, _| {
-        c.auto.max_iterations = Some(5);
-    });
-    check_meta("--max-iterations 2 is too few", |c, _| {
+    check("--max-iterations 2 is too few", twelve, |c| {
         (c.auto.wanted, c.auto.max_iterations) = (true, Some(2));
     });
-    check_meta("--max-time", |c, _| {
-        (c.auto.wanted, c.auto.max_time) = (true, Some(Nanos(0)));
+    check("--max-time", twelve, |c| {
+        (c.auto.wanted, c.auto.max_time) = (true, Some(Nanos(0)))
     });
-    check_meta("--stonewall", |_, m| m.stonewall = Some(Nanos(0)));
-    let alone = meta(|c, _| c.shift = Some(1), &facts(&[0])).expect_err("one rank");
-    assert!(alone.contains("--shift 1 needs several ranks"), "{alone}");
+    check("--iterations", twelve, |c| c.iterations = Some(0));
+    check("--shift 1 needs several ranks", &facts(&[0]), |c| {
+        c.shift = Some(1)
+    });
 }
 
 #[test]
 fn impossible_io_runs_are_refused_by_the_name_of_the_flag() {
-    check_io("--size 1KiB is smaller", |_, i| {
-        (i.size, i.block) = (Some(Bytes(KIB)), Some(Bytes(4 * KIB)))
-    });
-    check_io("--bs: a block must have", |_, i| i.block = Some(Bytes(0)));
-    check_io("--files needs", |_, i| i.files = Some(3));
-    check_io("--file-size needs", |_, i| i.file_size = Some(Bytes(3)));
-    check_io(
-        "--engine warp is not one of psync, mmap, io_uring, null",
-        |_, i| i.engine = Some("warp".into()),
-    );
-    check_io("use --engine io_uring", |_, i| i.depth = Some(4));
-    check_io("--depth (--iodepth) must", |_, i| i.depth = Some(0));
-    check_io("--mix needs", |_, i| i.mix = Some(30));
-    check_io("--mix 130", |_, i| {
-        (i.mix, i.rw) = (Some(130), Some(vec![Rw::RandRw]))
-    });
-    check_io("--arrival needs --rate", |_, i| {
-        i.arrival = Some(Arrival::Poisson)
-    });
-    check_io("--rate", |_, i| i.rate = Some(-3.0));
-    check_io("--time", |_, i| i.time = Some(Nanos(0)));
-    check_io("multiples of 512", |_, i| {
-        (i.direct, i.block) = (true, Some(Bytes(1000)))
-    });
-    check_io("--interleave needs --layout", |_, i| i.interleave = true);
-    check_io("--fsync every=0", |_, i| {
-        i.fsync = Some(FsyncRule::Every(0))
-    });
-    check_io("--fsync needs", |_, i| {
-        (i.fsync, i.rw) = (Some(FsyncRule::End), Some(vec![Rw::Read]))
-    });
-    check_io("--verify cannot", |_, i| {
-        (i.verify, i.rw) = (true, Some(vec![Rw::RandRw]))
-    });
-    check_io(
-        "--files and --depth (--iodepth) 2 cannot be combined",
-        |_, i| {
-            (i.files, i.file_size) = (Some(2), Some(Bytes(4096)));
-            (i.engine, i.depth) = (Some("io_uring".into()), Some(2));
-        },
-    );
+    refused! { check_io:
+        "--size 1k --bs 4k" => "--size 1KiB is smaller";
+        "--bs 0" => "--bs: a block must have";
+        "--files 3" => "--files needs";
+        "--file-size 3" => "--file-size needs";
+        "--engine warp" => "--engine warp is not one of psync, mmap, io_uring, null";
+        "--depth 4" => "use --engine io_uring";
+        "--depth 0" => "--depth (--iodepth) must";
+        "--mix 30" => "--mix needs";
+        "--mix 130 --rw randrw" => "--mix 130";
+        "--arrival poisson" => "--arrival needs --rate";
+        "--rate=-3" => "--rate";
+        "--time 0" => "--time";
+        "--direct --bs 1000" => "multiples of 512";
+        "--interleave" => "--interleave needs --layout";
+        "--fsync every=0" => "--fsync every=0";
+        "--fsync end --rw read" => "--fsync needs";
+        "--verify --rw randrw" => "--verify cannot";
+        "--files 2 --file-size 4k --engine io_uring --depth 2" =>
+            "--files and --depth (--iodepth) 2 cannot be combined";
+    }
 }
 
 #[test]
 fn options_of_the_pattern_and_the_data_that_exclude_each_other_are_refused() {
-    let split = |parts: &[(u64, Option<u32>)]| Some(parts.to_vec());
-    let half = || split(&[(4 * KIB, Some(50)), (8 * KIB, None)]);
-    check_io("--bs and --bs-split cannot be combined", |_, i| {
-        (i.block, i.block_split) = (Some(Bytes(4096)), half())
-    });
-    check_io("--bs-range and --bs-split cannot be combined", |_, i| {
-        (i.block_range, i.block_split) = (Some((512, 4096)), half())
-    });
-    check_io("--bs-split: the percentages add up to 90", |_, i| {
-        i.block_split = split(&[(4096, Some(50)), (8192, Some(40))])
-    });
-    check_io("--bs-split: a block must have", |_, i| {
-        i.block_split = split(&[(0, None)])
-    });
-    check_io(
-        "--size 4KiB is smaller than one block of --bs-split 8KiB",
-        |_, i| (i.size, i.block_split) = (Some(Bytes(4 * KIB)), half()),
-    );
-    check_io("--bs-split and --files cannot be combined", |_, i| {
-        (i.files, i.file_size) = (Some(3), Some(Bytes(64 * KIB)));
-        i.block_split = half();
-    });
-    check_io("--interleave and --bs-split cannot be combined", |_, i| {
-        (i.layout, i.interleave) = (Some(IoLayout::SharedSegmented), true);
-        i.block_split = half();
-    });
-    check_io("--direct needs --bs-split", |_, i| {
-        (i.direct, i.block_split) = (true, split(&[(4096, Some(50)), (5000, Some(50))]))
-    });
-    check_io(
-        "--verify needs the sizes of --bs-split to be multiples of",
-        |_, i| (i.verify, i.block_split) = (true, split(&[(4096, Some(50)), (6144, Some(50))])),
-    );
-    check_io("--verify needs --bs-range of at least 512", |_, i| {
-        (i.verify, i.block_range) = (true, Some((256, 4096)))
-    });
-    check_io("--random-distribution needs --rw with randread", |_, i| {
-        i.distribution = Some(Distribution::Zipf(1.2))
-    });
-    check_io(
-        "--random-distribution and --files cannot be combined",
-        |_, i| {
-            i.distribution = Some(Distribution::Zipf(1.2));
-            (i.rw, i.files) = (Some(vec![Rw::RandRead]), Some(3));
-            i.file_size = Some(Bytes(4096));
-        },
-    );
-    check_io("--ramp needs --time", |_, i| {
-        i.ramp = Some(Nanos::SECOND);
-    });
-    check_io("--ramp and --files cannot", |_, i| {
-        (i.ramp, i.time) = (Some(Nanos::SECOND), Some(Nanos::SECOND));
-        (i.files, i.file_size, i.size) = (Some(1), Some(Bytes(4096)), None);
-    });
-    let steady = |i: &mut spec::Io, seconds: [u64; 4]| {
-        let [time, duration, every, ramp] = seconds.map(|s| Some(Nanos(s * SECOND)));
-        i.time = time;
-        i.steady = spec::SteadyOptions {
-            criterion: Some(Criterion {
-                bandwidth: false,
-                slope: false,
-                limit: 2.0,
-                percent: true,
-            }),
-            duration,
-            every,
-            ramp,
-        };
+    let none = vec![(0, None)];
+    let got = io(|_, i| i.block_split = Some(none), &twelve()).expect_err("no bytes");
+    assert!(got.contains("--bs-split: a block must have"), "{got}");
+    refused! { check_io:
+        "--bs 4k --bs-split 4k/50:8k" => "--bs and --bs-split cannot be combined";
+        "--bs-range 512-4k --bs-split 4k/50:8k" => "--bs-range and --bs-split cannot be combined";
+        "--size 4k --bs-split 4k/50:8k" =>
+            "--size 4KiB is smaller than one block of --bs-split 8KiB";
+        "--files 3 --file-size 64k --bs-split 4k/50:8k" =>
+            "--bs-split and --files cannot be combined";
+        "--layout shared --interleave --bs-split 4k/50:8k" =>
+            "--interleave and --bs-split cannot be combined";
+        "--bs-split 4k/50:8k/40" => "--bs-split: the percentages add up to 90";
+        "--direct --bs-split 4k/50:5000/50" => "--direct needs --bs-split";
+        "--verify --bs-split 4k/50:6k/50" =>
+            "--verify needs the sizes of --bs-split to be multiples of";
+        "--verify --bs-range 256-4k" => "--verify needs --bs-range of at least 512";
+        "--random-distribution zipf:1.2" => "--random-distribution needs --rw with randread";
+        "--random-distribution zipf:1.2 --rw randread --files 3 --file-size 4k" =>
+            "--random-distribution and --files cannot be combined";
+        "--ramp 1" => "--ramp needs --time";
+        "--ramp 1 --time 1 --files 1 --file-size 4k" => "--ramp and --files cannot";
+        "--think 1ns --files 1 --file-size 4k" => "--think and --files cannot";
+        "--think 0" => "--think must be";
+        "--verify-threads 1" => "--verify-threads needs --verify";
+        "--verify --verify-threads 65" => "--verify-threads 65 is more than 64";
+        "--pin --verify --verify-threads 1" => "--verify-threads and --pin cannot";
+        "--verify --verify-threads 1 --files 2 --file-size 4k" =>
+            "--verify-threads and --files cannot";
+        "--verify --verify-threads 1 --engine io_uring --depth 4" =>
+            "--verify-threads needs --depth 1 and one of";
+        "--verify --verify-threads 1 --engine mmap" =>
+            "--verify-threads needs --depth 1 and one of";
+        "--verify --compress 50" => "--verify and --compress cannot be combined";
+        "--verify --dedupe 50" => "--verify and --dedupe cannot be combined";
+        "--verify --no-refill" => "--verify and --no-refill cannot be combined";
+        "--no-refill --dedupe 50" => "--no-refill and --dedupe cannot be combined";
+        "--direct --engine mmap" => "--direct and --engine mmap cannot be combined";
+        "--engine falloc" => "--engine falloc moves no data";
+    }
+    for (change, expect) in [
+        (
+            (|i| i.compress = Some(101)) as fn(&mut spec::Io),
+            "--compress 101 is not a percentage",
+        ),
+        (|i| i.dedupe = Some(101), "--dedupe 101 is not a percentage"),
+    ] {
+        let got = io(|_, i| change(i), &twelve()).expect_err(expect);
+        assert!(got.contains(expect), "{got}");
+    }
+}
+
+#[test]
+fn a_steady_rate_is_judged_over_windows_of_whole_samples() {
+    let steady = |[time, duration, every, ramp]: [u64; 4]| {
+        format!(
+            "--steadystate iops:2% --time {time} --ss-dur {duration} --ss-interval {every} --ss-ramp {ramp}"
+        )
     };
-    const SECOND: u64 = Nanos::SECOND.0;
-    check_io("--steadystate needs --time", |_, i| {
-        steady(i, [9, 4, 1, 0]);
-        i.time = None;
-    });
-    check_io("--steadystate needs --ss-dur", |_, i| {
-        steady(i, [9, 4, 1, 0]);
-        i.steady.duration = None;
-    });
-    check_io("--ss-ramp needs --steadystate", |_, i| {
-        steady(i, [9, 4, 1, 0]);
-        (i.steady.criterion, i.steady.duration) = (None, None);
-    });
-    check_io("not a multiple of --interval 60", |c, i| {
-        steady(i, [900, 400, 100, 0]);
-        c.interval = Some(Nanos(60 * SECOND));
-    });
-    check_io(
-        "--ss-dur 4.00 s is not 2 to 100000 times --ss-interval 3.00 s",
-        |_, i| {
-            steady(i, [9, 4, 3, 0]);
-        },
-    );
-    check_io("--ss-dur 4.00 s is not 2 to", |_, i| {
-        steady(i, [9, 4, 4, 0])
-    });
-    check_io("no window would be complete", |_, i| {
-        steady(i, [9, 4, 1, 6])
-    });
-    check_io("--think and --files cannot", |_, i| {
-        i.think = Some(Nanos(1));
-        (i.files, i.file_size, i.size) = (Some(1), Some(Bytes(4096)), None);
-    });
-    check_io("--think must be", |_, i| i.think = Some(Nanos(0)));
-    check_io("--verify-threads needs --verify", |_, i| {
-        i.verify_threads = Some(1)
-    });
-    check_io("--verify-threads 65 is more than 64", |_, i| {
-        (i.verify, i.verify_threads) = (true, Some(65))
-    });
-    check_io("--verify-threads and --pin cannot", |c, i| {
-        (c.pin, i.verify, i.verify_threads) = (true, true, Some(1));
-    });
-    check_io("--verify-threads and --files cannot", |_, i| {
-        (i.verify, i.verify_threads) = (true, Some(1));
-        (i.files, i.file_size) = (Some(2), Some(Bytes(4096)))
-    });
-    check_io("--verify-threads needs --depth 1 and one of", |_, i| {
-        (i.verify, i.verify_threads) = (true, Some(1));
-        (i.engine, i.depth) = (Some("io_uring".into()), Some(4))
-    });
-    check_io("--verify-threads needs --depth 1 and one of", |_, i| {
-        (i.verify, i.verify_threads) = (true, Some(1));
-        i.engine = Some("mmap".into())
-    });
-    check_io("--verify and --compress cannot be combined", |_, i| {
-        (i.verify, i.compress) = (true, Some(50))
-    });
-    check_io("--verify and --dedupe cannot be combined", |_, i| {
-        (i.verify, i.dedupe) = (true, Some(50))
-    });
-    check_io("--verify and --no-refill cannot be combined", |_, i| {
-        (i.verify, i.no_refill) = (true, true)
-    });
-    check_io("--no-refill and --dedupe cannot be combined", |_, i| {
-        (i.no_refill, i.dedupe) = (true, Some(50))
-    });
-    check_io("--compress 101 is not a percentage", |_, i| {
-        i.compress = Some(101)
-    });
-    check_io("--dedupe 101 is not a percentage", |_, i| {
-        i.dedupe = Some(101)
-    });
-    check_io("--direct and --engine mmap cannot be combined", |_, i| {
-        (i.direct, i.engine) = (true, Some("mmap".into()))
-    });
-    check_io("--engine falloc moves no data", |_, i| {
-        i.engine = Some("falloc".into())
-    });
+    refused! { check_io:
+        "--steadystate iops:2% --ss-dur 4 --ss-interval 1" => "--steadystate needs --time";
+        "--steadystate iops:2% --time 9 --ss-interval 1" => "--steadystate needs --ss-dur";
+        "--time 9 --ss-interval 1 --ss-ramp 0" => "--ss-ramp needs --steadystate";
+        &(steady([900, 400, 100, 0]) + " --interval 60") => "not a multiple of --interval 60";
+        &steady([9, 4, 3, 0]) => "--ss-dur 4.00 s is not 2 to 100000 times --ss-interval 3.00 s";
+        &steady([9, 4, 4, 0]) => "--ss-dur 4.00 s is not 2 to";
+        &steady([9, 4, 1, 6]) => "no window would be complete";
+    }
 }
 
 #[test]
 fn an_interval_is_from_10_ms_to_a_minute() {
-    check_io(
-        "--interval 9.00 ms is not in the range 10.0 ms to 60.0 s",
-        |c, _| {
-            c.interval = Some(Nanos(9_000_000));
-        },
-    );
+    let expect = "--interval 9.00 ms is not in the range 10.0 ms to 60.0 s";
+    check_io(&[("--interval 9ms", expect)]);
     let plan = io(|_, _| (), &twelve()).expect("valid");
     assert_eq!(plan.interval, Nanos(1_000_000_000));
 }
@@ -577,23 +482,17 @@ fn what_shapes_blocks_and_data_is_in_the_settings_in_the_form_of_its_option() {
 
 #[test]
 fn the_built_in_file_system_is_private_to_each_host() {
-    check_meta("--layout shared needs a directory", |c, m| {
-        (c.dir, m.layout) = (None, Some(TreeLayout::Shared))
-    });
-    check_meta("--shift needs a directory", |c, _| {
-        (c.dir, c.shift) = (None, Some(4))
-    });
-    check_io("--layout shared needs a directory", |c, i| {
-        (c.dir, i.layout) = (None, Some(IoLayout::SharedSegmented))
-    });
-    check_meta("--keep needs --dir", |c, _| (c.dir, c.keep) = (None, true));
-    assert!(
-        meta(
-            |c, m| (c.dir, m.layout) = (None, Some(TreeLayout::Shared)),
-            &facts(&[0, 0])
-        )
-        .is_ok()
-    );
+    refused! { check_meta:
+        "--no-dir --layout shared" => "--layout shared needs a directory";
+        "--no-dir --shift 4" => "--shift needs a directory";
+        "--no-dir --keep" => "--keep needs --dir";
+    }
+    check_io(&[(
+        "--no-dir --layout shared",
+        "--layout shared needs a directory",
+    )]);
+    let (common, work) = typed("--no-dir --layout shared");
+    assert!(planned(common, Workload::Meta(work), &facts(&[0, 0])).is_ok());
 }
 
 #[test]
@@ -603,21 +502,13 @@ fn a_journal_of_acknowledged_writes_needs_stamps_writes_and_data_that_stays() {
     assert!(plan.keep);
     let is_journal = |s: &Setting| (s.name, s.text.as_str()) == ("ack-journal", "/var/acks");
     assert!(plan.describe().iter().any(is_journal));
-    check_io("--ack-journal needs --verify", |_, i| {
-        i.ack_journal = Some("/var/acks".into());
-    });
-    check_io("--ack-journal needs a phase that writes", |_, i| {
-        asks(i);
-        i.rw = Some(vec![Rw::RandRead]);
-    });
-    check_io("--ack-journal needs --dir", |c, i| {
-        asks(i);
-        c.dir = None;
-    });
-    check_io("--ack-journal / is not a file name", |_, i| {
-        asks(i);
-        i.ack_journal = Some("/".into());
-    });
+    refused! { check_io:
+        "--ack-journal /var/acks" => "--ack-journal needs --verify";
+        "--verify --ack-journal /var/acks --rw randread" =>
+            "--ack-journal needs a phase that writes";
+        "--no-dir --verify --ack-journal /var/acks" => "--ack-journal needs --dir";
+        "--verify --ack-journal /" => "--ack-journal / is not a file name";
+    }
 }
 
 #[test]
@@ -699,23 +590,15 @@ fn a_time_or_a_rate_measures_what_was_asked_for_and_prepares_the_rest() {
 
 #[test]
 fn impossible_times_and_rates_are_refused() {
-    let error = |change: &dyn Fn(&mut spec::Common, &mut spec::Meta)| {
-        meta(|c, m| change(c, m), &twelve()).expect_err("refused")
-    };
-    let second = Some(Nanos(1_000_000_000));
-    assert!(error(&|_, m| m.rate = Some(0.0)).contains("--rate 0"));
-    assert!(error(&|_, m| m.time = Some(Nanos(0))).contains("--time must"));
-    assert!(error(&|_, m| m.arrival = Some(Arrival::Poisson)).contains("--arrival needs"));
-    assert!(error(&|_, m| (m.time, m.stonewall) = (second, second)).contains("--stonewall"));
-    assert!(error(&|_, m| (m.time, m.depth) = (second, Some(2))).contains("--depth 2"));
-    let tree = Some(vec![PhaseKind::TreeRemove]);
-    assert!(error(&|_, m| (m.time, m.phases) = (second, tree.clone())).contains("tree-remove"));
-    let few = |c: &mut spec::Common, m: &mut spec::Meta| {
-        c.threads = Some(5);
-        (m.rate, m.items, m.depth) = (Some(9.0), Some(4), Some(0));
-        m.phases = Some(vec![PhaseKind::FileStat]);
-    };
-    assert!(error(&few).contains("at least 5 items"));
+    refused! { check_meta:
+        "--rate 0" => "--rate 0";
+        "--time 0" => "--time must";
+        "--arrival poisson" => "--arrival needs";
+        "--time 1 --stonewall 1" => "--stonewall";
+        "--time 1 --depth 2" => "--depth 2";
+        "--time 1 --phases tree-remove" => "tree-remove";
+        "--threads 5 --rate 9 --items 4 --depth 0 --phases file-stat" => "at least 5 items";
+    }
 }
 
 /// Options `--engine` and `--iodepth`.

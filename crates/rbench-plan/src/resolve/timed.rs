@@ -35,9 +35,7 @@ impl Timed {
         }) else {
             return Ok(None);
         };
-        if meta.stonewall.is_some() {
-            refuse!("{flag} and --stonewall cannot be combined");
-        }
+        refuse_if!(meta.stonewall.is_some() => "{flag} and --stonewall cannot be combined");
         let excluded = match (meta.files_only, meta.dirs_only) {
             (true, _) => Some(ItemKind::Dir),
             (_, true) => Some(ItemKind::File),
@@ -125,12 +123,10 @@ impl Timed {
     /// Checks that every worker has enough items: the operations of an idle worker
     /// would be missing from the rate.
     pub fn check(&self, plan: &MetaPlan, threads: u32, ranks: u32) -> Result<(), PlanError> {
-        if self.uses_up() && plan.open_ended() && plan.nodes > 1 {
-            refuse!(
-                "--depth {} with --time needs --items or --rate: otherwise items are created in a single directory until the \
-                 time is over",
-                plan.shape.depth
-            );
+        refuse_if! {
+            self.uses_up() && plan.open_ended() && plan.nodes > 1 =>
+                "--depth {} with --time needs --items or --rate: otherwise items are created in a single \
+                 directory until the time is over", plan.shape.depth;
         }
         let (threads, ranks) = (u64::from(threads), u64::from(ranks));
         let places = plan.shape.item_nodes();
@@ -153,17 +149,9 @@ impl Timed {
                 }
                 _ => ("items of each rank", plan.items_per_rank, threads),
             };
-            if there < needed {
-                refuse!(
-                    "{} with {} needs at least {needed} {things}, but there {} {there}",
-                    info.name,
-                    if self.time.is_some() {
-                        "--time"
-                    } else {
-                        "--rate"
-                    },
-                    if there == 1 { "is" } else { "are" }
-                );
+            refuse_if! {
+                there < needed =>
+                    "{} with {} needs at least {needed} {things}, but there {} {there}", info.name, if self.time.is_some() { "--time" } else { "--rate" }, if there == 1 { "is" } else { "are" };
             }
         }
         Ok(())

@@ -15,11 +15,9 @@ pub(super) fn of(
         return Ok(None);
     };
     let ranks = facts.ranks();
-    if common.threads.is_some() {
-        refuse!("--workers and --threads cannot be combined");
-    }
-    if workers < ranks {
-        refuse!("--workers {workers} is less than one for each of the {ranks} ranks");
+    refuse_if! {
+        common.threads.is_some() => "--workers and --threads cannot be combined";
+        workers < ranks => "--workers {workers} is less than one for each of the {ranks} ranks";
     }
     let threads = workers.div_ceil(ranks);
     let missing = u64::from(threads) * u64::from(ranks) - u64::from(workers);

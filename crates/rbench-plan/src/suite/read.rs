@@ -1,98 +1,20 @@
-//! Parser of suites. Anything unknown is an error with its line.
+//! Parser of suites.
 
-use toml::Spanned;
-use toml::de::{DeTable, DeValue};
-
-use super::{Step, Suite, SuiteError};
+use super::{Step, Suite};
+use crate::document::{DocumentError, Text, Value};
 use crate::series::{Over, Selection};
-
-/// A value and its position.
-pub(crate) type Value<'t> = Spanned<DeValue<'t>>;
 
 const SUITE_KEYS: [&str; 3] = ["version", "title", "step"];
 const STEP_KEYS: [&str; 6] = ["name", "run", "over", "hosts", "ranks-per-host", "ranks"];
-
-/// The text of a file, to find the lines of errors.
-pub(crate) struct Text<'t>(pub(crate) &'t str);
-
-impl Text<'_> {
-    pub(crate) fn error(&self, at: usize, message: impl Into<String>) -> SuiteError {
-        let before = self.0.as_bytes().iter().take(at);
-        SuiteError {
-            line: before.filter(|b| **b == b'\n').count() + 1,
-            message: message.into(),
-        }
-    }
-
-    /// Refuses unknown keys.
-    pub(crate) fn known(&self, table: &DeTable<'_>, keys: &[&str]) -> Result<(), SuiteError> {
-        let unknown = table
-            .keys()
-            .find(|key| !keys.contains(&key.get_ref().as_ref()));
-        match unknown {
-            Some(key) => Err(self.error(
-                key.span().start,
-                format!(
-                    "unknown key '{}' (expected one of {})",
-                    key.get_ref(),
-                    keys.join(", ")
-                ),
-            )),
-            None => Ok(()),
-        }
-    }
-
-    pub(crate) fn words<'v>(&self, key: &str, value: &'v Value<'_>) -> Result<&'v str, SuiteError> {
-        match value.get_ref() {
-            DeValue::String(text) if !text.trim().is_empty() => Ok(text),
-            _ => Err(self.error(
-                value.span().start,
-                format!("'{key}' must be a non-empty text in quotes"),
-            )),
-        }
-    }
-
-    fn number(&self, key: &str, value: &Value<'_>) -> Result<u32, SuiteError> {
-        let number = match value.get_ref() {
-            DeValue::Integer(number) => u32::from_str_radix(number.as_str(), number.radix()).ok(),
-            _ => None,
-        };
-        number.filter(|number| *number > 0).ok_or_else(|| {
-            self.error(
-                value.span().start,
-                format!("'{key}' must be a number of at least 1"),
-            )
-        })
-    }
-
-    pub(crate) fn list<'v, 't>(
-        &self,
-        key: &str,
-        value: &'v Value<'t>,
-    ) -> Result<&'v [Value<'t>], SuiteError> {
-        match value.get_ref() {
-            DeValue::Array(list) => Ok(list),
-            _ => Err(self.error(value.span().start, format!("'{key}' must be a list"))),
-        }
-    }
-}
 
 /// Reads a suite.
 ///
 /// # Errors
 /// The error, with its line.
-pub fn read(name: &str, text: &str) -> Result<Suite, SuiteError> {
+pub fn read(name: &str, text: &str) -> Result<Suite, DocumentError> {
     let of = Text(text);
-    let table = DeTable::parse(text).map_err(|error| {
-        let at = error.span().map_or(0, |span| span.start);
-        of.error(at, error.message().lines().collect::<Vec<_>>().join(", "))
-    })?;
-    let table = table.get_ref();
-    of.known(table, &SUITE_KEYS)?;
-    let value = |key: &str| {
-        let value = table.get(key);
-        value.ok_or_else(|| of.error(0, format!("the suite lacks '{key}'")))
-    };
+    let table = of.parse(&SUITE_KEYS)?;
+    let value = |key| of.need(&table, key, (0, "the suite"));
     let mut steps: Vec<Step> = Vec::new();
     for step in of.list("step", value("step")?)? {
         let read = self::step(&of, step)?;
@@ -107,27 +29,18 @@ pub fn read(name: &str, text: &str) -> Result<Suite, SuiteError> {
     }
     Ok(Suite {
         name: name.to_owned(),
-        version: of.number("version", value("version")?)?,
+        version: of.number("version", value("version")?, None)? as u32,
         title: of.words("title", value("title")?)?.to_owned(),
         steps,
     })
 }
 
-fn step(of: &Text<'_>, value: &Value<'_>) -> Result<Step, SuiteError> {
-    let DeValue::Table(table) = value.get_ref() else {
-        return Err(of.error(
-            value.span().start,
-            "'step' is not a list of tables: start each step with [[step]]",
-        ));
-    };
-    of.known(table, &STEP_KEYS)?;
-    let word = |key: &str| {
-        let entry = table.get(key);
-        entry.ok_or_else(|| of.error(value.span().start, format!("a step lacks '{key}'")))
-    };
+fn step(of: &Text<'_>, value: &Value<'_>) -> Result<Step, DocumentError> {
+    let table = of.element("step", value, &STEP_KEYS)?;
+    let word = |key| of.need(table, key, (value.span().start, "a step"));
     let number = |key: &str| {
-        let entry = table.get(key).map(|value| of.number(key, value));
-        entry.transpose()
+        let entry = table.get(key).map(|value| of.number(key, value, None));
+        entry.transpose().map(|number| number.map(|n| n as u32))
     };
     let mut over = Vec::new();
     if let Some(list) = table.get("over") {
@@ -141,7 +54,7 @@ fn step(of: &Text<'_>, value: &Value<'_>) -> Result<Step, SuiteError> {
     Ok(Step {
         name: of.words("name", word("name")?)?.to_owned(),
         run: of.words("run", run)?.to_owned(),
-        line: of.error(run.span().start, "").line,
+        line: of.line(run.span().start),
         over,
         selection: Selection {
             hosts: number("hosts")?,

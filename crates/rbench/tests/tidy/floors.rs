@@ -25,7 +25,7 @@ const HOUSES: &[House] = &[
             "machine open units",
             "operations",
             "client clock effort engine event failure latency moved request steady",
-            "coarse hist script",
+            "coarse hist merge script",
             "job timeline",
             "parts",
             "residency spread",
@@ -45,7 +45,7 @@ const HOUSES: &[House] = &[
     House {
         name: "rbench-plan",
         floors: &[
-            "arrival find paths permutation process series tree",
+            "arrival document find paths permutation process series tree",
             "iolog knee meta mix nn quick shift suite",
             "cache expect io500 trace verify",
             "jobs replay",

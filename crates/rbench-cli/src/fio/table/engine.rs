@@ -6,8 +6,7 @@ use rbench_core::memory::MemoryKind;
 use rbench_core::{By, Call, EngineOptions};
 use rbench_plan::spec::fio::{Settings, SyncMode};
 
-use super::refused::{Refused, of_engine};
-use super::{Given, text};
+use super::{Given, Refused, text};
 use rbench_plan::given::one_of;
 
 options! {
@@ -67,14 +66,11 @@ options! {
 }}
 
 /// Unsupported options of these engines.
-pub const REFUSED: &[Refused] = &[
-    of_engine(
-        "cmdprio cmdprio_bssplit cmdprio_class cmdprio_hint cmdprio_percentage",
-        "requests have no priority",
-        "`prio` and `prioclass` for all requests of a job",
-    ),
-    of_engine("thp", "the system chooses the pages of mappings", ""),
-];
+pub const REFUSED: &[Refused] = refused! {
+    [engine] "cmdprio cmdprio_bssplit cmdprio_class cmdprio_hint cmdprio_percentage":
+        "requests have no priority" => "`prio` and `prioclass` for all requests of a job";
+    [engine] "thp": "the system chooses the pages of mappings";
+};
 
 options! {
     /// Written data.

@@ -198,28 +198,21 @@ fn rw(s: &mut Settings, g: Given<'_>) -> Result<(), String> {
         Some((word, number)) => (word, Some(number)),
         None => (g.text, None),
     };
-    let of = |read, write, trim, random| Directions {
-        read,
-        write,
-        trim,
-        random,
-    };
-    let directions = one_of(
-        word,
-        &[
-            ("read", of(true, false, false, false)),
-            ("write", of(false, true, false, false)),
-            ("randread", of(true, false, false, true)),
-            ("randwrite", of(false, true, false, true)),
-            ("rw", of(true, true, false, false)),
-            ("readwrite", of(true, true, false, false)),
-            ("randrw", of(true, true, false, true)),
-            ("trim", of(false, false, true, false)),
-            ("randtrim", of(false, false, true, true)),
-            ("trimwrite", of(false, true, true, false)),
-            ("randtrimwrite", of(false, true, true, true)),
-        ],
-    )?;
+    use Directions as D;
+    let words = [
+        ("read", D::READ),
+        ("write", D::WRITE),
+        ("randread", D::READ.at_random()),
+        ("randwrite", D::WRITE.at_random()),
+        ("rw", D::MIX),
+        ("readwrite", D::MIX),
+        ("randrw", D::MIX.at_random()),
+        ("trim", D::TRIM),
+        ("randtrim", D::TRIM.at_random()),
+        ("trimwrite", D::TRIM_WRITE),
+        ("randtrimwrite", D::TRIM_WRITE.at_random()),
+    ];
+    let directions = one_of(word, &words)?;
     let count = |text: &str| {
         let (sign, digits) = match text.strip_prefix('-') {
             Some(digits) => (-1, digits),

@@ -352,12 +352,7 @@ fn heads_of_fio(text: &str) -> Vec<Head> {
 
 fn our_head(job: &Job) -> Head {
     let settings = &job.settings;
-    let rw = settings.rw.unwrap_or(Directions {
-        read: true,
-        write: false,
-        trim: false,
-        random: false,
-    });
+    let rw = settings.rw.unwrap_or(Directions::READ);
     let rw = match (rw.read, rw.write, rw.random) {
         _ if rw.trim => match (rw.write, rw.random) {
             (false, false) => "trim",

@@ -62,9 +62,7 @@ fn sequel(s: &Settings, directions: Directions) -> Result<Sequel, PlanError> {
 fn zones(s: &Settings, notes: &mut Vec<String>) -> Result<Option<Zones>, PlanError> {
     let bytes = s.zonesize.filter(|bytes| *bytes > 0);
     if s.strided != Some(true) {
-        if bytes.is_some() {
-            refuse!("zonesize needs zonemode=strided");
-        }
+        refuse_if!(bytes.is_some() => "zonesize needs zonemode=strided");
         if s.zonerange.is_some() || s.zoneskip.is_some() {
             notes.push("zonerange and zoneskip have no effect without zonemode=strided".to_owned());
         }

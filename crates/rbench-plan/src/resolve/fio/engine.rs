@@ -33,23 +33,15 @@ pub(super) fn engine(
         }
         refuse!("ioengine={name} is unknown: use one of {known}");
     };
-    if depth == 0 {
-        refuse!("iodepth must be at least 1");
-    }
+    refuse_if!(depth == 0 => "iodepth must be at least 1");
     if s.offload == Some(true) {
-        if NameEngine::named(name).is_some() {
-            refuse!("io_submit_mode=offload: ioengine={name} performs one operation at a time");
-        }
-        if matches!(name, "sync" | "vsync") {
-            refuse!(
-                "io_submit_mode=offload: with ioengine={name} threads would share a file position: use \
-                 p{name}"
-            );
-        }
-        if depth > THREADS_MAX {
-            refuse!(
-                "io_submit_mode=offload starts iodepth={depth} threads: the limit is {THREADS_MAX}"
-            );
+        refuse_if! {
+            NameEngine::named(name).is_some() =>
+                "io_submit_mode=offload: ioengine={name} performs one operation at a time";
+            matches!(name, "sync" | "vsync") =>
+                "io_submit_mode=offload: with ioengine={name} threads would share a file position: use p{name}";
+            depth > THREADS_MAX =>
+                "io_submit_mode=offload starts iodepth={depth} threads: the limit is {THREADS_MAX}";
         }
         return Ok((name.to_owned(), depth));
     }
@@ -92,9 +84,7 @@ pub(super) fn memory(s: &Settings) -> Result<Memory, PlanError> {
         refuse!("mem=mmaphuge needs the path of a file on hugetlbfs: mem=mmaphuge:/path/to/file");
     }
     let huge_page = s.hugepage_size.unwrap_or(Memory::HUGE_PAGE);
-    if !huge_page.is_power_of_two() {
-        refuse!("hugepage-size={huge_page}: not a power of 2");
-    }
+    refuse_if!(!huge_page.is_power_of_two() => "hugepage-size={huge_page}: not a power of 2");
     Ok(Memory {
         kind,
         file,

@@ -24,18 +24,12 @@ pub(super) fn journal(
     let Some(path) = asked else {
         return Ok(None);
     };
-    if path.file_name().is_none() {
-        refuse!("--ack-journal {} is not a file name", path.display());
-    }
-    if iterations > 1 {
-        refuse!(
-            "--ack-journal and --iterations cannot be combined: every iteration writes the same files"
-        );
-    }
-    if rounds.iter().flatten().any(|job| job.replay.is_some()) {
-        refuse!(
-            "--ack-journal and read_iolog cannot be combined: a replay may write one place twice at a time"
-        );
+    refuse_if! {
+        path.file_name().is_none() => "--ack-journal {} is not a file name", path.display();
+        iterations > 1 =>
+            "--ack-journal and --iterations cannot be combined: every iteration writes the same files";
+        rounds.iter().flatten().any(|job| job.replay.is_some()) =>
+            "--ack-journal and read_iolog cannot be combined: a replay may write one place twice at a time";
     }
     let mut writers = 0;
     for job in rounds.iter_mut().flatten() {
@@ -48,9 +42,7 @@ pub(super) fn journal(
         job.verify = Some(Verify::stamped(divisor(&job.pattern.sizes.write)));
         writers += 1;
     }
-    if writers == 0 {
-        refuse!("--ack-journal needs a job that writes");
-    }
+    refuse_if!(writers == 0 => "--ack-journal needs a job that writes");
     notes.push(
         "--ack-journal: blocks are filled with the stamps that rbench verify checks; \
          buffer_pattern, buffer_compress_percentage and the like are ignored"

@@ -23,15 +23,11 @@ pub(super) fn of_names(
     let unit = super::smallest_block(&plan.pattern);
     refuse_data(plan, s)?;
     passes(plan, names.op, notes)?;
-    if plan.files.count > i32::MAX as u64 {
-        refuse!(
-            "nrfiles={} is more than the limit of ioengine={engine}, {}",
-            plan.files.count,
-            i32::MAX
-        );
-    }
-    if names.makes() && !plan.files.may_create {
-        refuse!("allow_file_create=0: ioengine={engine} must create files");
+    refuse_if! {
+        plan.files.count > i32::MAX as u64 =>
+            "nrfiles={} is more than the limit of ioengine={engine}, {}", plan.files.count, i32::MAX;
+        names.makes() && !plan.files.may_create =>
+            "allow_file_create=0: ioengine={engine} must create files";
     }
     for (option, on) in [
         ("end_fsync", &mut plan.syncing.end_fsync),
@@ -89,20 +85,16 @@ pub(super) fn of_names(
 /// Refuses options that need data.
 fn refuse_data(plan: &JobPlan, s: &Settings) -> Result<(), PlanError> {
     let engine = &plan.engine;
-    if plan.verify.is_some() {
-        refuse!("verify: ioengine={engine} moves no data to verify");
-    }
-    if plan.files.pre_read {
-        refuse!("pre_read: ioengine={engine} reads no data");
+    refuse_if! {
+        plan.verify.is_some() => "verify: ioengine={engine} moves no data to verify";
+        plan.files.pre_read => "pre_read: ioengine={engine} reads no data";
     }
     for (option, on) in [
         ("file_append", plan.files.shares.append),
         ("fill_device", plan.files.fill),
         ("sync_file_range", plan.syncing.range.is_some()),
     ] {
-        if on {
-            refuse!("{option}: ioengine={engine} writes no data");
-        }
+        refuse_if!(on => "{option}: ioengine={engine} writes no data");
     }
     for (option, every) in [("fsync", s.fsync), ("fdatasync", s.fdatasync)] {
         if every.is_some_and(|every| every > 0) {

@@ -170,36 +170,26 @@ const ENDLESS: u64 = 1 << 60;
 
 /// A file system is filled by writing in sequence.
 fn fills(s: &Settings, pattern: &Pattern) -> Result<(), PlanError> {
-    if pattern.directions.read || pattern.directions.random {
-        refuse!("fill_device needs rw=write: it fills the file system sequentially");
-    }
-    if s.create_only == Some(true) || s.overwrite == Some(true) {
-        refuse!(
-            "fill_device cannot be combined with create_only or overwrite: nothing is laid out"
-        );
-    }
-    if s.time_based == Some(true) {
-        refuse!(
-            "fill_device cannot be combined with time_based: it ends when the file system is full"
-        );
+    refuse_if! {
+        pattern.directions.read || pattern.directions.random =>
+            "fill_device needs rw=write: it fills the file system sequentially";
+        s.create_only == Some(true) || s.overwrite == Some(true) =>
+            "fill_device cannot be combined with create_only or overwrite: nothing is laid out";
+        s.time_based == Some(true) =>
+            "fill_device cannot be combined with time_based: it ends when the file system is full";
     }
     Ok(())
 }
 
 /// Checks that a job that appends only writes, and says how many bytes.
 fn appends(s: &Settings, pattern: &Pattern) -> Result<(), PlanError> {
-    if pattern.directions.read {
-        refuse!(
-            "file_append needs a job that only writes: nothing can be read after the end of a file"
-        );
-    }
-    if s.filesize.is_none() && !matches!(s.size, Some(Extent::Bytes(1..))) {
-        refuse!("file_append needs size, the number of bytes to append");
-    }
-    if s.create_only == Some(true) || s.overwrite == Some(true) {
-        refuse!(
-            "file_append cannot be combined with create_only or overwrite: nothing is laid out after the end"
-        );
+    refuse_if! {
+        pattern.directions.read =>
+            "file_append needs a job that only writes: nothing can be read after the end of a file";
+        s.filesize.is_none() && !matches!(s.size, Some(Extent::Bytes(1..))) =>
+            "file_append needs size, the number of bytes to append";
+        s.create_only == Some(true) || s.overwrite == Some(true) =>
+            "file_append cannot be combined with create_only or overwrite: nothing is laid out after the end";
     }
     Ok(())
 }

@@ -23,9 +23,7 @@ pub(super) fn replay(
     if let Some(option) = unfit(&plan, s) {
         refuse!("read_iolog and {option} cannot be combined");
     }
-    if plan.names.is_some() {
-        refuse!("read_iolog needs an engine that moves data");
-    }
+    refuse_if!(plan.names.is_some() => "read_iolog needs an engine that moves data");
     let below = &plan.files.directory;
     let redirect = s.replay_redirect.as_ref();
     if let Some(name) = redirect.filter(|name| !below.as_os_str().is_empty() && climbs(name)) {
@@ -69,10 +67,8 @@ pub(super) fn replay(
     }
     // Its real directions follow from its logs.
     plan.pattern.directions = Directions {
-        read: true,
-        write: false,
-        trim: false,
         random: plan.pattern.directions.random,
+        ..Directions::READ
     };
     plan.pace.loops = 1;
     plan.pace.time_based = false;

@@ -87,11 +87,10 @@ pub(super) fn check_logs(s: &Settings) -> Result<(), PlanError> {
         refuse!("log_issue_time needs write_lat_log and log_offset=1");
     }
     let room = !logs.issue_time && logs.values != WindowValue::Both;
-    if logs.compressed && !room {
-        refuse!(
+    refuse_if! {
+        logs.compressed && !room =>
             "log_store_compressed: records hold one value, so it cannot be combined with \
-             log_window_value=both or log_issue_time"
-        );
+             log_window_value=both or log_issue_time";
     }
     Ok(())
 }

@@ -10,6 +10,13 @@ use crate::resolve::{Plan, Work};
 use crate::spec::fio::Check;
 use crate::spec::{Common, Spec, Workload};
 
+/// Refusals: the sentence, and the settings that lead to it.
+macro_rules! refused {
+    ($($expect:literal: $($($field:ident).+ = $value:expr),+;)+) => {
+        $(check_refused(|s| { $(s.$($field).+ = $value;)+ }, $expect);)+
+    };
+}
+
 mod journal;
 mod names;
 mod others;
@@ -20,24 +27,9 @@ mod trims;
 const MIB: u64 = 1 << 20;
 const SECOND: Nanos = Nanos::SECOND;
 
-const READ: Directions = Directions {
-    read: true,
-    write: false,
-    trim: false,
-    random: false,
-};
-const WRITE: Directions = Directions {
-    read: false,
-    write: true,
-    trim: false,
-    random: false,
-};
-const MIX: Directions = Directions {
-    read: true,
-    write: true,
-    trim: false,
-    random: true,
-};
+const READ: Directions = Directions::READ;
+const WRITE: Directions = Directions::WRITE;
+const MIX: Directions = Directions::MIX.at_random();
 
 fn facts() -> Facts {
     Facts {
@@ -346,11 +338,10 @@ fn given_names_say_how_many_files_there_are() {
     check(&["x", "y"], Some(3), &["x", "y"]);
     check(&["x", "y"], Some(1), &["x"]);
     check(&["x", "y", "z"], Some(2), &["x", "y"]);
-    check_refused(|s| s.nrfiles = Some(0), "nrfiles");
-    check_refused(
-        |s| s.filename_format = Some("$clientuid.x".into()),
-        "$clientuid",
-    );
+    refused! {
+        "nrfiles": nrfiles = Some(0);
+        "$clientuid": filename_format = Some("$clientuid.x".into());
+    }
 }
 
 #[test]
@@ -378,13 +369,11 @@ fn workers_take_turns_with_directories_and_given_names_lie_where_they_were_given
     assert_eq!(given(&["", "b"], &["f", "/g"]), both("f", "b/g"));
     assert_eq!(given(&["b", "b"], &["f", "g"]), both("b/f", "b/g"));
     assert_eq!(given(&[], &["f", "g"]), both("z/f", "z/g"));
-    check_refused(
-        |s| {
-            s.filename = Some(vec!["f".into(), "../g".into()]);
-            s.filename_directories = vec!["".into(), "b".into()];
-        },
-        "../g is outside of the directory b",
-    );
+    refused! {
+        "../g is outside of the directory b":
+            filename = Some(vec!["f".into(), "../g".into()]),
+            filename_directories = vec!["".into(), "b".into()];
+    }
 }
 
 #[test]
@@ -470,13 +459,9 @@ fn synchronous_engines_keep_one_operation_under_way_and_say_so() {
         (32, 32, 32)
     );
     assert!(notes.is_empty(), "{notes:?}");
-    check_refused(
-        |s| {
-            s.ioengine = Some("io_uring".into());
-            s.iodepth = Some(2000);
-        },
-        "iodepth=2000",
-    );
+    refused! {
+        "iodepth=2000": ioengine = Some("io_uring".into()), iodepth = Some(2000);
+    }
 }
 
 #[test]
@@ -691,28 +676,15 @@ fn rates_limits_and_searches_are_checked_together() {
         (Some(MIB), None)
     );
     assert!(plan.pace.poisson);
-    check_refused(
-        |s| {
-            s.rate = both(MIB);
-            s.rate_iops = both(100);
-        },
-        "rate and rate_iops cannot be combined",
-    );
-    check_refused(
-        |s| {
-            s.rate = both(MIB);
-            s.rate_min = both(2 * MIB);
-        },
-        "rate_min",
-    );
-    check_refused(|s| s.poisson = Some(true), "rate_process");
-    check_refused(|s| s.thinktime_spin = Some(SECOND), "thinktime_spin");
-    check_refused(|s| s.latency_target = Some(SECOND), "latency_window");
-    check_refused(|s| s.numjobs = Some(0), "numjobs");
-    check_refused(
-        |s| s.numjobs = Some(4097),
-        "4097 workers (numjobs): the limit is 4096",
-    );
+    refused! {
+        "rate and rate_iops cannot be combined": rate = both(MIB), rate_iops = both(100);
+        "rate_min": rate = both(MIB), rate_min = both(2 * MIB);
+        "rate_process": poisson = Some(true);
+        "thinktime_spin": thinktime_spin = Some(SECOND);
+        "latency_window": latency_target = Some(SECOND);
+        "numjobs": numjobs = Some(0);
+        "4097 workers (numjobs): the limit is 4096": numjobs = Some(4097);
+    }
     assert_eq!(single(|s| s.numjobs = Some(4096)).numjobs, 4096);
     check_refused(|s| s.logs.histogram = Some("h".into()), "log_hist_msec");
     let criterion = Criterion {
@@ -755,10 +727,7 @@ fn time_based_without_a_runtime_is_left_out_with_a_note() {
 
 #[test]
 fn a_distribution_or_an_alignment_lets_blocks_come_twice() {
-    let random = Directions {
-        random: true,
-        ..READ
-    };
+    let random = READ.at_random();
     let (plan, notes) = noted(|s| {
         s.rw = Some(random);
         s.blockalign = both(65_536);
@@ -790,13 +759,9 @@ fn buffers_that_compress_or_dedupe_are_new_for_every_write() {
     );
     let plan = single(|s| s.zero_buffers = Some(true)).buffers;
     assert_eq!((plan.content, plan.scramble), (BufferContent::Zero, false));
-    check_refused(
-        |s| {
-            s.zero_buffers = Some(true);
-            s.buffer_pattern = Some(vec![1]);
-        },
-        "cannot be combined",
-    );
+    refused! {
+        "cannot be combined": zero_buffers = Some(true), buffer_pattern = Some(vec![1]);
+    }
 }
 
 #[test]

@@ -41,11 +41,9 @@ pub(super) fn backlog(
     if percent == 0 {
         return Ok(None);
     }
-    if every > 0 && only {
-        refuse!(
-            "trim_percentage with verify_only: the blocks that the earlier run trimmed are not \
-             known"
-        );
+    refuse_if! {
+        every > 0 && only =>
+            "trim_percentage with verify_only: the blocks that the earlier run trimmed are not known";
     }
     if every == 0 || !reads_back || s.experimental_verify == Some(true) {
         notes.push(without_effect());

@@ -46,9 +46,7 @@ pub(super) fn verify(
     }
     let trimmed = trims::backlog(s, (read_back, only), notes)?;
     let threads = s.verify_async.unwrap_or(0);
-    if threads > THREADS_MAX {
-        refuse!("verify_async={threads} is more than {THREADS_MAX}");
-    }
+    refuse_if!(threads > THREADS_MAX => "verify_async={threads} is more than {THREADS_MAX}");
     let interval = interval(s, pattern, notes);
     Ok(Some(Verify {
         interval,
@@ -84,17 +82,13 @@ fn layout(s: &Settings, checksum: Checksum, interval: u64) -> Result<FioLayout, 
         false => 0,
     };
     let (name, length) = (checksum.name(), HEADER + checksum.length());
-    if checksum.has_header() && offset.saturating_add(length) > interval {
-        refuse!(
-            "verify={name} needs {length} bytes for each header: at verify_offset={offset} it does not fit into \
-             an interval ({interval} bytes: verify_interval, bs)"
-        );
-    }
-    if offset > 0 && offset < length {
-        refuse!(
+    refuse_if! {
+        checksum.has_header() && offset.saturating_add(length) > interval =>
+            "verify={name} needs {length} bytes for each header: at verify_offset={offset} it does not fit \
+             into an interval ({interval} bytes: verify_interval, bs)";
+        offset > 0 && offset < length =>
             "verify_offset={offset} is within the {length} bytes of the header of verify={name}: use 0 or \
-             at least {length}"
-        );
+             at least {length}";
     }
     Ok(FioLayout {
         checksum,

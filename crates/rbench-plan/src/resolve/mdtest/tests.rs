@@ -50,8 +50,9 @@ fn work(plan: &Plan) -> &MetaPlan {
     }
 }
 
-fn names(plan: &Plan) -> Vec<&'static str> {
-    work(plan).kinds().map(|kind| kind.info().name).collect()
+fn names(plan: &Plan) -> String {
+    let names: Vec<&str> = work(plan).kinds().map(|kind| kind.info().name).collect();
+    names.join(" ")
 }
 
 fn check_refused(expect: &str, change: impl FnOnce(&mut Mdtest)) {
@@ -59,59 +60,43 @@ fn check_refused(expect: &str, change: impl FnOnce(&mut Mdtest)) {
     assert!(got.contains(expect), "'{got}' does not contain '{expect}'");
 }
 
+/// Refusals: the sentence, and the options that lead to it.
+macro_rules! refused {
+    ($($expect:literal: $($field:ident = $value:expr),+;)+) => {
+        $(check_refused($expect, |o| { $(o.$field = $value;)+ });)+
+    };
+}
+
 #[test]
 fn options_that_exclude_each_other_are_refused_by_their_letters() {
-    check_refused("-F and -D", |o| {
-        (o.files_only, o.dirs_only) = (true, true);
-    });
-    check_refused("-S shares files: it cannot be combined with -D", |o| {
-        (o.shared, o.dirs_only) = (true, true);
-    });
-    check_refused(
-        "-U renames directories: it cannot be combined with -F",
-        |o| {
-            (o.rename, o.files_only, o.items) = (true, true, Some(5));
-        },
-    );
-    check_refused("-S and -u", |o| (o.shared, o.unique_dir) = (true, true));
-    check_refused("-S and -c", |o| (o.shared, o.collective) = (true, true));
-    check_refused("-c and -W", |o| {
-        (o.collective, o.stonewall) = (true, Some(Nanos(1)));
-        o.items = Some(5);
-    });
-    check_refused("-k and -w", |o| {
-        (o.mknod, o.write_bytes) = (true, Some(Bytes(1)));
-    });
-    check_refused("-n, -I and -u", |o| {
-        (o.items, o.items_per_dir) = (Some(6), Some(3));
-        o.unique_dir = true;
-    });
+    refused! {
+        "-F and -D": files_only = true, dirs_only = true;
+        "-S shares files: it cannot be combined with -D": shared = true, dirs_only = true;
+        "-U renames directories: it cannot be combined with -F":
+            rename = true, files_only = true, items = Some(5);
+        "-S and -u": shared = true, unique_dir = true;
+        "-S and -c": shared = true, collective = true;
+        "-c and -W": collective = true, stonewall = Some(Nanos(1)), items = Some(5);
+        "-k and -w": mknod = true, write_bytes = Some(Bytes(1));
+        "-n, -I and -u": items = Some(6), items_per_dir = Some(3), unique_dir = true;
+    }
 }
 
 #[test]
 fn numbers_that_do_not_fit_are_refused_by_their_letters() {
-    check_refused("-b must be at least 1", |o| o.branch = Some(0));
-    check_refused("-n 7 is not a multiple of -I 3", |o| {
-        (o.items, o.items_per_dir) = (Some(7), Some(3));
-    });
-    check_refused("-n 6 is less than one item for each of the 7", |o| {
-        (o.items, o.branch, o.depth) = (Some(6), Some(2), Some(2));
-    });
-    check_refused("-n 3 is less than one item for each of the 4", |o| {
-        (o.items, o.branch, o.depth) = (Some(3), Some(2), Some(2));
-        o.leaf_only = true;
-    });
-    check_refused("-b 2 -z 100 is a tree of over 2^62", |o| {
-        (o.branch, o.depth) = (Some(2), Some(100));
-    });
-    check_refused("-z 600 makes paths longer", |o| o.depth = Some(600));
-    check_refused("-z 4294967295 makes paths longer", |o| {
-        o.depth = Some(u32::MAX);
-    });
-    check_refused("-U needs more than one item", |o| {
-        (o.rename, o.items) = (true, Some(1));
-    });
-    check_refused("-U needs more than one item", |o| o.rename = true);
+    refused! {
+        "-b must be at least 1": branch = Some(0);
+        "-n 7 is not a multiple of -I 3": items = Some(7), items_per_dir = Some(3);
+        "-n 6 is less than one item for each of the 7":
+            items = Some(6), branch = Some(2), depth = Some(2);
+        "-n 3 is less than one item for each of the 4":
+            items = Some(3), branch = Some(2), depth = Some(2), leaf_only = true;
+        "-b 2 -z 100 is a tree of over 2^62": branch = Some(2), depth = Some(100);
+        "-z 600 makes paths longer": depth = Some(600);
+        "-z 4294967295 makes paths longer": depth = Some(u32::MAX);
+        "-U needs more than one item": rename = true, items = Some(1);
+        "-U needs more than one item": rename = true;
+    }
     // Each loop has one item: there is no other name in it.
     check_refused("-U needs more than one item", |o| {
         (o.rename, o.items, o.items_per_dir) = (true, Some(5), Some(1));
@@ -141,16 +126,12 @@ fn no_iteration_is_refused_by_its_letter() {
 #[test]
 fn sizes_that_do_not_fit_are_refused_by_their_letters() {
     const GIB: u64 = 1 << 30;
-    check_refused("-w", |o| o.write_bytes = Some(Bytes(GIB + 1)));
-    check_refused("-e", |o| {
-        (o.read, o.read_bytes) = (true, Some(Bytes(GIB + 1)));
-    });
-    check_refused("needs -w to be a multiple of 512", |o| {
-        (o.direct, o.write_bytes) = (true, Some(Bytes(1000)));
-    });
-    check_refused("needs -e to be a multiple of 512", |o| {
-        (o.direct, o.read_bytes) = (true, Some(Bytes(1000)));
-    });
+    refused! {
+        "-w": write_bytes = Some(Bytes(GIB + 1));
+        "-e": read = true, read_bytes = Some(Bytes(GIB + 1));
+        "needs -w to be a multiple of 512": direct = true, write_bytes = Some(Bytes(1000));
+        "needs -e to be a multiple of 512": direct = true, read_bytes = Some(Bytes(1000));
+    }
     let both = |o: &mut Mdtest| {
         (o.write_bytes, o.read_bytes) = (Some(Bytes(10)), Some(Bytes(11)));
         o.items = Some(5);
@@ -227,7 +208,7 @@ fn several_directories_need_a_tree_for_each_rank_and_a_rank_for_each() {
 #[test]
 fn a_bare_mdtest_makes_and_removes_one_directory_in_out() {
     let plan = plan(|_| ()).expect("valid");
-    assert_eq!(names(&plan), ["tree-create", "tree-remove"]);
+    assert_eq!(names(&plan), "tree-create tree-remove");
     let work = work(&plan);
     assert_eq!(work.site, Location::TestDirs(vec!["./out".into()]));
     assert_eq!((work.nodes, work.items_per_rank, work.loops), (1, 0, 1));
@@ -238,7 +219,7 @@ fn a_bare_mdtest_makes_and_removes_one_directory_in_out() {
 
 #[test]
 fn all_phases_run_where_none_is_named_and_else_those_that_are() {
-    let check = |expect: &[&str], change: fn(&mut Mdtest)| {
+    let check = |expect: &str, change: fn(&mut Mdtest)| {
         let plan = plan(|o| {
             o.items = Some(5);
             change(o);
@@ -247,53 +228,21 @@ fn all_phases_run_where_none_is_named_and_else_those_that_are() {
         assert_eq!(names(&plan), expect);
         assert_eq!(plan.notes, [""; 0]);
     };
-    check(
-        &[
-            "tree-create",
-            "dir-create",
-            "dir-stat",
-            "dir-rename",
-            "dir-remove",
-            "file-create",
-            "file-stat",
-            "file-read",
-            "file-remove",
-            "tree-remove",
-        ],
-        |_| (),
-    );
-    check(
-        &[
-            "tree-create",
-            "file-create",
-            "file-write",
-            "file-stat",
-            "file-read",
-            "file-remove",
-            "tree-remove",
-        ],
-        |o| (o.files_only, o.collective) = (true, true),
-    );
-    check(
-        &[
-            "tree-create",
-            "dir-create",
-            "dir-stat",
-            "dir-rename",
-            "dir-remove",
-            "tree-remove",
-        ],
-        |o| o.dirs_only = true,
-    );
-    check(&["tree-create", "dir-create", "file-create"], |o| {
-        o.create = true;
+    let dirs = "dir-create dir-stat dir-rename dir-remove";
+    let files = "file-create file-stat file-read file-remove";
+    check(&format!("tree-create {dirs} {files} tree-remove"), |_| ());
+    let collective = "file-create file-write file-stat file-read file-remove";
+    check(&format!("tree-create {collective} tree-remove"), |o| {
+        (o.files_only, o.collective) = (true, true);
     });
-    check(&["dir-stat", "file-stat"], |o| o.stat = true);
-    check(&["file-read"], |o| o.read = true);
-    check(&["dir-rename"], |o| o.rename = true);
-    check(&["dir-remove", "file-remove", "tree-remove"], |o| {
-        o.remove = true;
+    check(&format!("tree-create {dirs} tree-remove"), |o| {
+        o.dirs_only = true
     });
+    check("tree-create dir-create file-create", |o| o.create = true);
+    check("dir-stat file-stat", |o| o.stat = true);
+    check("file-read", |o| o.read = true);
+    check("dir-rename", |o| o.rename = true);
+    check("dir-remove file-remove tree-remove", |o| o.remove = true);
 }
 
 #[test]

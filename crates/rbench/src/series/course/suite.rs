@@ -55,7 +55,7 @@ impl Suite {
         around: Around<'_>,
     ) -> Result<Suite, String> {
         let text = text_of(&asked.name, around)?;
-        let placed = |e: suite::SuiteError| format!("{} {e}", asked.name);
+        let placed = |e: rbench_plan::document::DocumentError| format!("{} {e}", asked.name);
         let read = suite::read(stem(&asked.name), &text).map_err(placed)?;
         let mut new = Suite {
             title: read.title_of_results(),

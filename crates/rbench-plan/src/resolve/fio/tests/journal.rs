@@ -55,10 +55,7 @@ fn a_job_of_whose_blocks_nothing_could_be_said_is_refused() {
         assert!(why.contains(expect), "'{why}' lacks '{expect}'");
     };
     let mix = |s: &mut Settings| {
-        s.rw = Some(Directions {
-            read: true,
-            ..WRITE
-        });
+        s.rw = Some(Directions::MIX);
     };
     check(mix, "needs jobs that only write");
     let verified = |s: &mut Settings| s.verify = Some(Check::With(Checksum::Crc32c));

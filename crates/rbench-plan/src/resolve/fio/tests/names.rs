@@ -28,12 +28,7 @@ fn a_job_of_names_has_one_operation_for_each_file_and_pass() {
     ];
     assert_eq!(steps(&named(|_| {})), pass);
     let random = |s: &mut Settings| {
-        s.rw = Some(Directions {
-            read: true,
-            write: true,
-            random: true,
-            trim: false,
-        });
+        s.rw = Some(Directions::MIX.at_random());
         s.bs = both(512);
     };
     assert_eq!(

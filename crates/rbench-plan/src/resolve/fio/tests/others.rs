@@ -90,11 +90,10 @@ fn memory_is_ordinary_unless_something_else_is_asked_for() {
         locked: 4096,
     };
     assert_eq!(plan.memory, expect);
-    check_refused(
-        |s| s.mem = Some((MemoryKind::MmapHuge, None)),
-        "mem=mmaphuge needs the path",
-    );
-    check_refused(|s| s.hugepage_size = Some(3 << 20), "hugepage-size");
+    refused! {
+        "mem=mmaphuge needs the path": mem = Some((MemoryKind::MmapHuge, None));
+        "hugepage-size": hugepage_size = Some(3 << 20);
+    }
 }
 
 #[test]

@@ -32,13 +32,10 @@ fn sizes_in_per_cent_are_those_of_filesize_or_of_the_files_as_they_are() {
     });
     let shares = plan.files.shares;
     assert_eq!((plan.files.size, shares.size), ((32_768, 32_768), None));
-    check_refused(
-        |s| {
-            s.size = Some(Extent::Percent(5));
-            s.filesize = Some((65_536, 65_536));
-        },
-        "size=5% of filesize (65536) is less than one block (bs), 4096 bytes",
-    );
+    refused! {
+        "size=5% of filesize (65536) is less than one block (bs), 4096 bytes":
+            size = Some(Extent::Percent(5)), filesize = Some((65_536, 65_536));
+    }
     // Like in fio, 0 per cent has no effect.
     let plan = single(|s| {
         (s.size, s.offset) = (Some(Extent::Percent(0)), Some(Extent::Percent(0)));
@@ -71,13 +68,10 @@ fn beginnings_in_per_cent_are_aligned_to_blocks_or_to_offset_align() {
     });
     assert_eq!((plan.files.offset, plan.files.start(0)), (5120, 5120));
     assert!(!plan.files.begins_by_length());
-    check_refused(
-        |s| {
-            (s.offset, s.offset_align) = (Some(Extent::Percent(25)), Some(100));
-            s.direct = Some(true);
-        },
-        "offset_align is 100",
-    );
+    refused! {
+        "offset_align is 100":
+            offset = Some(Extent::Percent(25)), offset_align = Some(100), direct = Some(true);
+    }
 }
 
 #[test]
@@ -99,13 +93,10 @@ fn filesize_holds_what_lies_before_the_offset_too() {
         s.offset = Some(Extent::Bytes(16_384));
     });
     assert_eq!(plan.files.part(0, 65_536, 0), (16_384, 49_152));
-    check_refused(
-        |s| {
-            s.filesize = Some((65_536, 65_536));
-            s.offset = Some(Extent::Bytes(65_536));
-        },
-        "offset (65536) is not within the 65536 bytes of filesize",
-    );
+    refused! {
+        "offset (65536) is not within the 65536 bytes of filesize":
+            filesize = Some((65_536, 65_536)), offset = Some(Extent::Bytes(65_536));
+    }
 }
 
 #[test]

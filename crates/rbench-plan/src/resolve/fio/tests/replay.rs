@@ -11,12 +11,7 @@ fn replays(s: &mut Settings) {
 fn what_is_replayed_takes_the_place_of_the_pattern() {
     let plan = single(|s| {
         replays(s);
-        s.rw = Some(Directions {
-            write: true,
-            read: false,
-            trim: false,
-            random: false,
-        });
+        s.rw = Some(Directions::WRITE);
         s.replay_time_scale = Some(50);
         s.replay_scale = Some(0);
         s.replay_align = Some(4096);
@@ -71,13 +66,9 @@ fn what_a_replay_leaves_out_is_told_and_what_contradicts_it_is_refused() {
     with(|s| s.create_only = Some(true), "create_only");
     with(|s| s.unlink_each_loop = Some(true), "unlink_each_loop");
     with(|s| s.ioengine = Some("filestat".into()), "moves data");
-    check_refused(
-        |s| {
-            s.ioengine = Some("filestat".into());
-            s.write_iolog = Some("u".into());
-        },
-        "write_iolog",
-    );
+    refused! {
+        "write_iolog": ioengine = Some("filestat".into()), write_iolog = Some("u".into());
+    }
 }
 
 #[test]

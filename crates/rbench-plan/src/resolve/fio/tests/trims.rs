@@ -1,16 +1,8 @@
 use super::*;
 use crate::jobs::TrimBacklog;
 
-const TRIM: Directions = Directions {
-    read: false,
-    write: false,
-    trim: true,
-    random: false,
-};
-const TRIM_WRITE: Directions = Directions {
-    write: true,
-    ..TRIM
-};
+const TRIM: Directions = Directions::TRIM;
+const TRIM_WRITE: Directions = Directions::TRIM_WRITE;
 
 #[test]
 fn the_third_values_are_those_of_trims() {
@@ -34,13 +26,9 @@ fn the_third_values_are_those_of_trims() {
     };
     assert_eq!(plan.pace.rate_iops, limits);
     assert_eq!(plan.pattern.random_percent.trim, 30);
-    check_refused(
-        |s| {
-            s.rw = Some(TRIM);
-            s.bs.trim = Some(2 * MIB);
-        },
-        "the smallest block (bs), 2097152",
-    );
+    refused! {
+        "the smallest block (bs), 2097152": rw = Some(TRIM), bs.trim = Some(2 * MIB);
+    }
     // Values of other directions do not matter.
     let fine = single(|s| s.bs.trim = Some(2 * MIB));
     assert_eq!(fine.pattern.directions, READ);
@@ -142,15 +130,11 @@ fn trims_among_the_writes_of_a_verified_job_need_a_backlog() {
     }
     let (plan, notes) = of(|s| s.trim_percentage = Some(0));
     assert!(trims(&plan).is_none() && notes.is_empty());
-    check_refused(
-        |s| {
-            s.rw = Some(WRITE);
-            s.verify = Some(Check::With(Checksum::Crc32c));
-            s.verify_only = Some(true);
-            (s.trim_percentage, s.trim_backlog) = (Some(50), Some(8));
-        },
-        "the blocks that the earlier run trimmed",
-    );
+    refused! {
+        "the blocks that the earlier run trimmed":
+            rw = Some(WRITE), verify = Some(Check::With(Checksum::Crc32c)),
+            verify_only = Some(true), trim_percentage = Some(50), trim_backlog = Some(8);
+    }
 }
 
 #[test]
@@ -164,7 +148,7 @@ fn of_blocks_that_may_be_trimmed_again_the_last_state_counts() {
         });
         plan.verify.is_some_and(|verify| verify.once)
     };
-    let random = |rw| Directions { random: true, ..rw };
+    let random = Directions::at_random;
     assert!(!once(TRIM_WRITE, false, false));
     assert!(!once(random(TRIM_WRITE), false, false));
     assert!(once(random(TRIM_WRITE), true, false));

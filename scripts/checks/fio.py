@@ -563,7 +563,7 @@ def truncated(data):
 
 
 DAMAGE = {
-    flipped: ([40960], r"flipped: 1 bits, the first in byte 1000; found 0x\w\w there, expected 0x\w\w"),
+    flipped: ([40960], r"flipped: 1 bit, the first in byte 1000; found 0x\w\w there, expected 0x\w\w"),
     zeroed: ([45056], r"zeroed: every byte is 0"),
     swapped: ([45056, 81920], r"misplaced: found the block of offset \d+, expected that of \d+"),
     truncated: ([1044480], r"expected 4096 bytes at offset \d+, but the file ends at 1044580"),

@@ -84,11 +84,14 @@ pub enum ParseLatencyError {
 impl FromStr for Latencies {
     type Err = ParseLatencyError;
 
-    /// Reads `create=2ms,read=100us`. `all=1ms` sets every kind, and later parts
-    /// override earlier ones.
+    /// Reads `create=2ms,read=100us`. `all=1ms` sets every kind that no other part names; later
+    /// parts override earlier ones.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let mut latencies = Latencies::default();
-        for part in text.split(',').map(str::trim) {
+        // A kind by its name counts wherever `all` stands.
+        let mut parts: Vec<&str> = text.split(',').map(str::trim).collect();
+        parts.sort_by_key(|part| !part.starts_with("all="));
+        for part in parts {
             let (name, time) = part
                 .split_once('=')
                 .ok_or_else(|| ParseLatencyError::Form(part.to_owned()))?;
@@ -267,6 +270,10 @@ mod tests {
         assert_eq!(latencies.get(Kind::Read), Nanos(0));
         assert_eq!(latencies.get(Kind::Unlink), Nanos::MILLISECOND);
         assert_eq!(latencies.get(Kind::Forget), Nanos(0));
+        assert_eq!(
+            read("create=2ms,all=1ms").map(|l| l.get(Kind::Create)),
+            Ok(Nanos(2_000_000))
+        );
         assert_eq!(
             read("readdirplus=3us").map(|l| l.get(Kind::Readdir)),
             Ok(Nanos(3000))

@@ -32,7 +32,7 @@ pub struct Testfs {
     /// none]
     ///
     /// Example: create=2ms,read=100us. Kinds: lookup, getattr, setattr, mknod, create,
-    /// symlink, readlink, access, setxattr, statfs …; all=TIME applies to every kind.
+    /// symlink, readlink, access, setxattr, statfs …; all=TIME applies to every other kind.
     #[arg(long, value_name = "LIST")]
     pub latency: Option<String>,
     /// Inject a fault, such as read:stall=500ms@nth=100 or write:EIO@p=0.01

@@ -70,7 +70,7 @@ fn each_kind_of_damage_is_told_apart() {
     );
     check(
         &|b| b[1000] ^= 4,
-        "at offset 8192: flipped: 1 bits, the first in byte 1000; found",
+        "at offset 8192: flipped: 1 bit, the first in byte 1000; found",
     );
     check(&|b| b.fill(0x55), "at offset 8192: foreign");
     check(
@@ -117,7 +117,7 @@ fn an_interval_within_a_block_is_named_by_its_own_offset() {
     assert!(
         wrong
             .to_string()
-            .starts_with("at offset 9216: flipped: 1 bits, the first in byte 100")
+            .starts_with("at offset 9216: flipped: 1 bit, the first in byte 100")
     );
 }
 

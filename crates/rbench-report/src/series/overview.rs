@@ -17,7 +17,7 @@ use crate::view::View;
 
 /// Below this round trip, a call of the kernel's own file systems did not reach a server, ns.
 const ROUND_TRIP_MIN_NS: u64 = 20_000;
-/// Doubling the threads must raise the rate by at least this share to count as scaling.
+/// More threads must raise the rate by at least this share to count as scaling.
 const GAIN_MIN: f64 = 0.2;
 /// Maximum number of promises that are named.
 const NAMED_MAX: usize = 3;
@@ -114,7 +114,7 @@ fn cost(series: &SeriesResult, first: &RunResult, memory: &[String]) -> String {
     let each: Vec<String> = Row::finished(first)
         .iter()
         .filter_map(|row| {
-            let trips = row.mean_ns()? / trip.median_ns as f64;
+            let trips = row.quantile_ns(0.5)? / trip.median_ns as f64;
             (trips >= 0.5).then(|| format!("{} {trips:.1}", row.label()))
         })
         .collect();
@@ -203,7 +203,12 @@ fn throughput(series: &SeriesResult) -> Option<String> {
         .flat_map(Row::finished)
         .filter_map(|row| {
             let moved = row.show("bandwidth", "")?;
-            Some(format!("{} {moved}", row.label()))
+            let cached = row.phases.iter().filter_map(|phase| verdict(phase));
+            let memory = match cached.into_iter().any(|word| is_memory(&word)) {
+                true => " (this host's memory)",
+                false => "",
+            };
+            Some(format!("{} {moved}{memory}", row.label()))
         })
         .collect();
     (!rows.is_empty()).then(|| {
@@ -261,11 +266,20 @@ impl Scaling {
         (scaling.rates.len() > 1).then_some(scaling)
     }
 
-    /// Index of the last rate that was worth its threads; `None` if the rate still grows.
+    /// Index of the first rate that no number of more threads raises by [`GAIN_MIN`]; `None` if
+    /// the rate still grows at the last step.
     fn stops_at(&self) -> Option<usize> {
-        let steps = self.rates.windows(2);
-        let worth = |pair: &[(u32, f64)]| pair[1].1 >= (1.0 + GAIN_MIN) * pair[0].1;
-        steps.into_iter().position(|pair| !worth(pair))
+        let mut places = 0..self.rates.len().saturating_sub(1);
+        places.find(|place| self.best_after(*place).1 < (1.0 + GAIN_MIN) * self.rates[*place].1)
+    }
+
+    /// The number of threads with the highest rate after a place, and that rate.
+    fn best_after(&self, place: usize) -> (u32, f64) {
+        let later = self.rates[place + 1..].iter().copied();
+        later.fold(
+            (0, 0.0),
+            |best, one| if one.1 > best.1 { one } else { best },
+        )
     }
 
     fn text(&self) -> String {
@@ -284,7 +298,7 @@ impl Scaling {
         };
         match self.stops_at() {
             Some(place) => {
-                let ((_, rate), (threads, next)) = (self.rates[place], self.rates[place + 1]);
+                let ((_, rate), (threads, next)) = (self.rates[place], self.best_after(place));
                 let change = (next / rate - 1.0) * 100.0;
                 format!(
                     "{} stops scaling at {}; {threads} threads: {change:+.0} %)",
@@ -369,9 +383,11 @@ mod tests {
     }
 
     #[test]
-    fn it_stops_scaling_where_twice_the_threads_bring_less_than_a_fifth_more() {
+    fn it_stops_scaling_where_more_threads_bring_less_than_a_fifth_more() {
         assert_eq!(scaling(&[100.0, 190.0, 350.0]).stops_at(), None);
-        assert_eq!(scaling(&[100.0, 190.0, 220.0, 500.0]).stops_at(), Some(1));
+        assert_eq!(scaling(&[100.0, 190.0, 220.0]).stops_at(), Some(1));
+        // A dip is no end.
+        assert_eq!(scaling(&[100.0, 60.0, 220.0]).stops_at(), None);
         assert_eq!(scaling(&[100.0, 90.0]).stops_at(), Some(0));
         assert_eq!(
             scaling(&[100.0, 190.0, 209.0]).text(),

@@ -195,7 +195,7 @@ mod tests {
         check(|ends| ends[1][3].end = 0, (50, 1, text));
         let text = "of 50 names 1 had no winner, 0 more than one";
         check(|ends| ends[0][7].end = EXIST, (50, 1, text));
-        let text = "of 50 names 0 had no winner, 0 more than one, 1 times ESTALE";
+        let text = "of 50 names 0 had no winner, 0 more than one, 1 time ESTALE";
         check(|ends| ends[2][0].end = Errno::ESTALE as i32, (50, 1, text));
     }
 

@@ -141,11 +141,11 @@ fn each_kind_of_damage_is_told_apart() {
     );
     check(
         &|b| b[1000] ^= 4,
-        "at offset 8192: flipped: 1 bits, the first in byte 1000; found",
+        "at offset 8192: flipped: 1 bit, the first in byte 1000; found",
     );
     check(
         &|b| b[9] ^= 4,
-        "at offset 8192: flipped: 1 bits, the first in byte 9; found",
+        "at offset 8192: flipped: 1 bit, the first in byte 9; found",
     );
     check(&|b| b.fill(0x55), "at offset 8192: foreign");
     check(
@@ -222,7 +222,7 @@ fn a_pattern_begins_with_each_block_and_has_its_offset() {
     assert!(
         wrong
             .to_string()
-            .contains("flipped: 1 bits, the first in byte 12; found 0x"),
+            .contains("flipped: 1 bit, the first in byte 12; found 0x"),
         "{wrong}"
     );
     let mut anew = with_pattern(Checksum::Pattern, b"abc\0\0\0\0\0\0\0\0", &[3]);

@@ -66,12 +66,12 @@ const DAMAGES: [Damage; 8] = [
     (|_, _| (), &[]),
     (
         |now, _| now[5 * 4096 + 1000] ^= 0x10,
-        &["f at offset 20480: flipped: 1 bits, the first in byte 1000; found 0x"],
+        &["f at offset 20480: flipped: 1 bit, the first in byte 1000; found 0x"],
     ),
     // In the header.
     (
         |now, _| now[7 * 4096 + 33] ^= 0x01,
-        &["f at offset 28672: flipped: 1 bits, the first in byte 33; found 0x"],
+        &["f at offset 28672: flipped: 1 bit, the first in byte 33; found 0x"],
     ),
     (
         |now, _| put(now, 3, &[0; 4096]),
@@ -356,7 +356,7 @@ fn a_job_that_reads_checks_what_another_wrote() {
     for rw in ways {
         let line = format!("{common} --name=r --rw={rw}");
         let (job, reports) = verdict(2, dir.path(), &line);
-        check_told(reports, &["f at offset 49152: flipped: 1 bits"], &line);
+        check_told(reports, &["f at offset 49152: flipped: 1 bit"], &line);
         assert_eq!(job.error, Errno::EILSEQ as i32, "{line}");
     }
 }
@@ -369,7 +369,7 @@ fn intervals_within_blocks_are_named_by_their_own_offsets() {
     run_as(1, dir.path(), &format!("{line} --do_verify=0"));
     change(dir.path(), "f", |bytes| bytes[512 * 77 + 100] ^= 0x40);
     let (_, reports) = verdict(2, dir.path(), &format!("{line} --verify_only"));
-    let expect = "f at offset 39424: flipped: 1 bits, the first in byte 100; found 0x";
+    let expect = "f at offset 39424: flipped: 1 bit, the first in byte 100; found 0x";
     check_told(reports, &[expect], line);
 }
 
@@ -388,7 +388,7 @@ fn every_damaged_block_of_many_workers_is_found() {
                     bytes[(block * BLOCK) as usize + 999] ^= 1;
                 });
                 expect.push(format!(
-                    "{name} at offset {}: flipped: 1 bits",
+                    "{name} at offset {}: flipped: 1 bit",
                     block * BLOCK
                 ));
             }
@@ -430,7 +430,7 @@ mod needs_fuse {
             damage.join().expect("damaged");
             check_told(
                 reports,
-                &["f at offset 20480: flipped: 1 bits, the first in byte 2000; found 0x"],
+                &["f at offset 20480: flipped: 1 bit, the first in byte 2000; found 0x"],
                 line,
             );
             assert_eq!((job.error, job.write.ios), (Errno::EILSEQ as i32, 16));

@@ -386,7 +386,7 @@ mod tests {
     fn it_stops_scaling_where_more_threads_bring_less_than_a_fifth_more() {
         assert_eq!(scaling(&[100.0, 190.0, 350.0]).stops_at(), None);
         assert_eq!(scaling(&[100.0, 190.0, 220.0]).stops_at(), Some(1));
-        // A dip is no end.
+        // A dip does not end scaling.
         assert_eq!(scaling(&[100.0, 60.0, 220.0]).stops_at(), None);
         assert_eq!(scaling(&[100.0, 90.0]).stops_at(), Some(0));
         assert_eq!(

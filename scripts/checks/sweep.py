@@ -145,7 +145,7 @@ def resumed(place, folder):
 def refused(place, folder):
     heading("what cannot be is said before anything runs")
     cases = [
-        (["--over", "foo=1,2", "--", "io"], "'--foo'"),
+        (["--over", "foo=1,2", "--", "io"], "no option --foo"),
         (["--over", "bs=4q", "--", "io"], "'4q' is not a size"),
         (["--over", "hosts=9", "--", "io"], "hosts=9: "),
         (["--over", "ranks=0", "--", "io"], "--over ranks: '0'"),

@@ -120,7 +120,7 @@ def tools(place):
     folder = place.folder()
     done, _ = ran(place.ours, [*JOB, "--debug=file,job", "--output-format=json"], folder)
     # As with fio, they are in the output, before the report.
-    debugging, report = done.stdout[: done.stdout.index("{")], done.stdout[done.stdout.index("{"):]
+    debugging, report = re.split(r"^(?={$)", done.stdout, maxsplit=1, flags=re.M)
     kinds = {line.split()[0] for line in debugging.splitlines()}
     check(kinds == {"file", "job"}, f"--debug: {debugging}")
     check("a" == json.loads(report)["jobs"][0]["jobname"], "the report is as without --debug")

@@ -4,7 +4,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::amounts::{amount, amounts};
+use crate::amounts::{amount, amounts, times};
 use crate::direction::Direction;
 use crate::hist::{ExactHist, unless_empty};
 use crate::latency::Latency;
@@ -195,14 +195,14 @@ pub struct JobOutcome {
     pub elapsed: Nanos,
     /// Total time of all workers, ns.
     // CPU times are parts of it.
-    #[serde(rename = "elapsed_sum_ns", deserialize_with = "amount")]
+    #[serde(rename = "elapsed_sum_ns", deserialize_with = "times")]
     pub elapsed_sum: Nanos,
     /// CPU time of the workers in user mode, ns.
     // Of their threads, after the ramp, like the next values.
-    #[serde(rename = "cpu_user_ns", deserialize_with = "amount")]
+    #[serde(rename = "cpu_user_ns", deserialize_with = "times")]
     pub cpu_user: Nanos,
     /// In the kernel, ns.
-    #[serde(rename = "cpu_system_ns", deserialize_with = "amount")]
+    #[serde(rename = "cpu_system_ns", deserialize_with = "times")]
     pub cpu_system: Nanos,
     /// Context switches.
     #[serde(deserialize_with = "amount")]

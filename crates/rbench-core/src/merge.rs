@@ -11,7 +11,9 @@ macro_rules! merge {
         $($(merge!(@$rule $mine $field);)+)+
     };
     (@add $mine:ident $field:ident) => { $mine.$field += *$field };
-    (@time $mine:ident $field:ident) => { $mine.$field.0 += $field.0 };
+    (@time $mine:ident $field:ident) => {
+        $mine.$field.0 = $mine.$field.0.saturating_add($field.0)
+    };
     (@least $mine:ident $field:ident) => { $mine.$field = $mine.$field.min(*$field) };
     (@most $mine:ident $field:ident) => { $mine.$field = $mine.$field.max(*$field) };
     (@each $mine:ident $field:ident) => {

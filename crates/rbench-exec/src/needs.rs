@@ -222,8 +222,13 @@ fn refusals(path: &Path, scratch: &str, which: &[Need]) -> Vec<Refusal> {
         None => path.display().to_string(),
     };
     let refused = |(need, verdict): (&Need, Verdict)| {
-        let (Verdict::Broken(seen) | Verdict::Unsupported(seen)) = verdict else {
-            return None;
+        let seen = match verdict {
+            Verdict::Broken(seen) | Verdict::Unsupported(seen) => seen,
+            // Wrong data on reading shows nothing of the ability, and forbids the run.
+            Verdict::Undecided(seen) if seen.errno.is_none() && seen.call.starts_with("pread") => {
+                seen
+            }
+            _ => return None,
         };
         let how = match seen.errno {
             Some(errno) => format!("{there} refuses it ({}: {errno:?})", seen.call),

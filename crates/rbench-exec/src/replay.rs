@@ -155,7 +155,8 @@ fn look(plan: &ReplayPlan, stop: &StopFlag) -> Result<Option<Looked>, String> {
         }
         let all: u64 = left_out.values().sum();
         let elsewhere = match left_out.contains_key(why::ELSEWHERE) {
-            true => most_below(plan, &forms)?,
+            // An error there must not replace the refusal.
+            true => most_below(plan, &forms).unwrap_or(None),
             false => None,
         };
         let reason = |(why, n): (&&'static str, &u64)| match &elsewhere {
@@ -185,7 +186,7 @@ fn look(plan: &ReplayPlan, stop: &StopFlag) -> Result<Option<Looked>, String> {
 }
 
 /// Operations that are read to find where most paths are.
-const PATHS_MAX: usize = 100_000;
+const OPERATIONS_MAX: usize = 100_000;
 
 /// The deepest directory with more than half of the paths, whatever `--below` says; `None` if it is
 /// the root.
@@ -194,9 +195,10 @@ fn most_below(plan: &ReplayPlan, forms: &[Form]) -> Result<Option<String>, Strin
     all.reading.names = Names::below(None);
     let mut merged = Merged::open(&all, forms)?;
     let mut paths: Vec<Vec<Vec<u8>>> = Vec::new();
-    while let Some(step) = merged.next()?
-        && paths.len() < PATHS_MAX
-    {
+    for _ in 0..OPERATIONS_MAX {
+        let Some(step) = merged.next()? else {
+            break;
+        };
         let path = step.op.path.iter();
         paths.extend(path.map(|path| path.split(|b| *b == b'/').map(<[u8]>::to_vec).collect()));
     }

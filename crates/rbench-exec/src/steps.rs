@@ -1,5 +1,5 @@
 //! Scripts of steps on names and open files, as a program of the loop of one operation at a
-//! time, and of one that keeps a ring filled ([`in_flight`]). A [`Source`] says which step comes
+//! time, and of one that keeps a ring filled (`in_flight`). A [`Source`] says which step comes
 //! next; here it is prepared (names, data), done inside the timer through [`Fs`], and recorded.
 //! Rows, waits, errors and rounds are those of the script; which workload it belongs to is
 //! nothing that is known here.

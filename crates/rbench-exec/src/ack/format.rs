@@ -532,7 +532,10 @@ impl<R: Read> Records<R> {
             }
         }
         let records = self.position + unfinished;
-        let is_whole_piece = records > 0 && (records * RECORD_BYTES as u64).is_multiple_of(PIECE);
+        // Bytes of another record show that another piece followed.
+        let is_whole = got == 0 || got == RECORD_BYTES;
+        let is_whole_piece =
+            is_whole && records > 0 && (records * RECORD_BYTES as u64).is_multiple_of(PIECE);
         match is_whole_piece || ends_blank {
             true => Ok(None),
             false => Err(format!(
@@ -749,6 +752,16 @@ pub(super) mod tests {
         let last = bytes.len() - 8;
         bytes[last..].fill(0);
         assert_eq!(read(&bytes), Ok(all[..all.len() - 1].to_vec()));
+        // A part of a record of the next piece.
+        let mut bytes = journal(&some(PIECE / RECORD_BYTES as u64 + 2));
+        for part in [1, 16, 31] {
+            bytes.truncate(bytes.len() - 2 * RECORD_BYTES);
+            let whole = RECORDS_AT as usize + PIECE as usize;
+            bytes.truncate(whole);
+            bytes.resize(whole + part, 7);
+            assert!(read(&bytes).is_err(), "{part}");
+            bytes.resize(whole + 2 * RECORD_BYTES, 0);
+        }
     }
 
     proptest! {

@@ -40,7 +40,7 @@ impl<O: ItemOp> ItemRunner<O> {
     /// Changes the runner to up to `depth` items at a time.
     ///
     /// # Errors
-    /// See [`InFlight::new`].
+    /// See `InFlight::new`.
     pub fn together(mut self, depth: u32) -> Result<ItemRunner<O>, Failure> {
         let (op, calls) = (self.op.op(), &self.calls);
         let room = (calls.data as usize, calls.longest(), 0);

@@ -15,7 +15,7 @@ impl<S: Source> StepRunner<S> {
     /// `bytes_max`.
     ///
     /// # Errors
-    /// See [`InFlight::new`].
+    /// See `InFlight::new`.
     pub fn together(mut self, depth: usize, bytes_max: u64) -> Result<StepRunner<S>, Failure> {
         // A step that opens its file itself has one for its slot.
         let room = (buffer_bytes(bytes_max), CALLS_MAX, self.hand.files.len());

@@ -48,7 +48,10 @@ pub(super) fn one_sided(side: &str, own: &[RowSamples], other: &[RowSamples]) ->
 /// A note if rows without a verdict differ in every sample.
 pub(super) fn undecided(rows: &[Row], apart: &[bool]) -> Option<String> {
     let rows = rows.iter().zip(apart);
-    let found = rows.filter(|(row, apart)| **apart && row.verdict == Verdict::NoDifference);
+    // A difference may be shown and too small to count (--min-effect).
+    let hidden = |row: &Row| row.judged().is_some_and(|outcome| !outcome.is_shown());
+    let found =
+        rows.filter(|(row, apart)| **apart && row.verdict == Verdict::NoDifference && hidden(row));
     let names: Vec<String> = found.map(|(row, _)| row.full_name()).collect();
     if names.is_empty() {
         return None;

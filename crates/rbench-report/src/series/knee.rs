@@ -158,31 +158,40 @@ pub(crate) fn exact(rate: f64) -> String {
 /// The rate that was found, and its uncertainty.
 fn conclusion(series: &SeriesResult, knee: &KneeResult, view: View) -> String {
     let mut text = found(knee);
-    let labels = from_memory(series, knee);
+    let (labels, all) = from_memory(series, knee);
     if knee.held.is_some() && !labels.is_empty() {
-        let were = if labels.len() == 1 { "was" } else { "were" };
         text.push_str(&format!(
-            " {} {were} answered by this host's memory: this is the limit of memory, not of the mount.",
-            labels.join(", ")
+            " This host's memory answered {}{}.",
+            labels.join(", "),
+            match all {
+                true => ": this is the limit of memory, not of the mount",
+                false => ", wholly or in part",
+            }
         ));
     }
     sentence(view, "", &text)
 }
 
-/// Labels of the judged rows that memory answered, wholly or in part, at the rate that held.
-fn from_memory(series: &SeriesResult, knee: &KneeResult) -> Vec<String> {
+/// Labels of the judged rows that memory answered, wholly or in part, at the rate that held; true
+/// if it answered all rows wholly.
+fn from_memory(series: &SeriesResult, knee: &KneeResult) -> (Vec<String>, bool) {
     let at_limit = |step: &&KneeStep| step.rate == knee.held && step.held == Some(true);
     let Some(step) = knee.steps.iter().rfind(at_limit) else {
-        return Vec::new();
+        return (Vec::new(), false);
     };
     let cell = series.cells.iter().find(|cell| cell.index == step.cell);
     let phases = cell.and_then(|cell| cell.result.as_ref());
     let phases = phases.into_iter().flat_map(|result| &result.phases);
-    phases
-        .filter(|phase| step.rows.iter().any(|row| row.name == phase.name))
-        .filter(|phase| verdict(phase).is_some_and(|word| word.contains("warm") || word == "mixed"))
-        .map(|phase| phase.label.clone())
-        .collect()
+    let judged = phases.filter(|phase| step.rows.iter().any(|row| row.name == phase.name));
+    let (mut labels, mut all) = (Vec::new(), true);
+    for phase in judged {
+        let word = verdict(phase).unwrap_or_default();
+        all &= word == "warm";
+        if word.contains("warm") || word == "mixed" {
+            labels.push(phase.label.clone());
+        }
+    }
+    (labels, all)
 }
 
 /// The conclusion as sentences.

@@ -224,7 +224,8 @@ fn failures(series: &SeriesResult) -> Option<String> {
     let mut counts: BTreeMap<(&str, &str), u64> = BTreeMap::new();
     for phase in results(series).flat_map(|result| &result.phases) {
         for (errno, count) in &phase.errors {
-            *counts.entry((&phase.label, errno)).or_default() += count;
+            let sum = counts.entry((&phase.label, errno)).or_default();
+            *sum = sum.saturating_add(*count);
         }
     }
     let each = counts.iter();
@@ -276,10 +277,9 @@ impl Scaling {
     /// The number of threads with the highest rate after a place, and that rate.
     fn best_after(&self, place: usize) -> (u32, f64) {
         let later = self.rates[place + 1..].iter().copied();
-        later.fold(
-            (0, 0.0),
-            |best, one| if one.1 > best.1 { one } else { best },
-        )
+        later.fold(self.rates[place + 1], |best, one| {
+            if one.1 > best.1 { one } else { best }
+        })
     }
 
     fn text(&self) -> String {

@@ -7,6 +7,7 @@ A model of the workload, which shares no code with rbench, derives the expected 
 operation that a fault hits, the name of the error, and the operations that fail later because of it.
 """
 
+import contextlib
 import json
 import os
 import pathlib
@@ -482,6 +483,14 @@ def reason(row, workload, injected, reported):
     return "?"
 
 
+def listing(folder):
+    """Returns the names in a directory. An injected error may hit this listing, too: then it is repeated."""
+    for _ in range(20):
+        with contextlib.suppress(OSError):
+            return os.listdir(folder)
+    return os.listdir(folder)
+
+
 class Bench:
     """The runs' directories, and their results."""
 
@@ -600,7 +609,7 @@ class Bench:
         check(list((self.folder / "tmp").iterdir()) == [], f"{label}: temporary files are left")
         if row == "the daemon dies":
             return
-        there = [path.name for path in target.mountpoint.iterdir()]
+        there = listing(target.mountpoint)
         fio = isinstance(workload, Blocks) and workload.fio
         unexpected = [name for name in there if not (fio and name.startswith("j."))]
         said = any(warning["code"] == "left-behind" for warning in document["warnings"])

@@ -57,8 +57,8 @@ def removal(program, before, folder):
             begun = time.monotonic()
             cleaned = run([*before, program, "clean", "--kept", files.mountpoint], quiet=True)
             clean_s = time.monotonic() - begun
-            entries = re.search(r"removed .*: (\d+) entries", cleaned.stdout)
-            check(entries and int(entries.group(1)) > FILES, f"clean says what it removed: {cleaned.stdout}")
+            entries = re.search(r"removed .*: ([\d,]+) entries", cleaned.stdout)
+            check(entries and int(entries.group(1).replace(",", "")) > FILES, f"clean says what it removed: {cleaned.stdout}")
             check(not left.exists(), f"{left} is gone")
             for name, seconds in (("phase", phase["elapsed_s"]), ("behind a run", behind_s), ("clean", clean_s)):
                 least[name] = min(least.get(name, seconds), seconds)

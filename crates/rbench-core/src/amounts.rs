@@ -7,7 +7,7 @@ const AMOUNT_MAX: u64 = 1 << 56;
 /// Largest sum of times that is read, ns: 146 years.
 const TIMES_MAX: u64 = 1 << 62;
 
-/// Reads a count; fails above [`AMOUNT_MAX`].
+/// Reads a count; fails above `AMOUNT_MAX`.
 ///
 /// # Errors
 /// Those of the deserializer.
@@ -15,7 +15,7 @@ pub fn amount<'de, T: From<u64>, D: Deserializer<'de>>(deserializer: D) -> Resul
     up_to(AMOUNT_MAX, deserializer)
 }
 
-/// Reads a time that is the sum over workers; fails above [`TIMES_MAX`].
+/// Reads a time that is the sum over workers; fails above `TIMES_MAX`.
 ///
 /// # Errors
 /// Those of the deserializer.

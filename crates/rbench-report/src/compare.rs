@@ -423,8 +423,8 @@ impl Pair {
         Some((base, new))
     }
 
-    /// Returns true if every sample of one side is above all of the other, and the sides differ
-    /// by half or more.
+    /// Returns true if there are few samples, all of one side are above all of the other, and the
+    /// sides differ by half or more.
     fn is_apart(&self) -> bool {
         let Some((base, new)) = self.sampled(self.judged_by) else {
             return false;
@@ -437,8 +437,7 @@ impl Pair {
             )
         };
         let ((low, high), (least, most)) = (ends(&base.logs), ends(&new.logs));
-        let enough = base.logs.len().min(new.logs.len()) > 1;
-        enough
+        (2..notes::SAMPLES_ENOUGH).contains(&base.logs.len().min(new.logs.len()))
             && (high < least || most < low)
             && (base.value / new.value).ln().abs() >= 1.5_f64.ln()
     }

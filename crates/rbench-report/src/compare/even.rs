@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde_json::Value;
 
-use super::samples::{RowSamples, Run};
+use super::samples::{RowSamples, Run, workload};
 use crate::RunResult;
 
 /// A difference between the sides.
@@ -69,11 +69,6 @@ pub fn of_runs(base: &[Run<'_>], new: &[Run<'_>]) -> Vec<Difference> {
         }
     }
     found
-}
-
-/// The command of a run: `meta`, `io` …
-pub fn workload(result: &RunResult) -> &str {
-    result.run.command.get(1).map_or("unknown", String::as_str)
 }
 
 fn between(base: &RunResult, new: &RunResult) -> Vec<Difference> {

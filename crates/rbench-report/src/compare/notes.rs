@@ -45,6 +45,9 @@ pub(super) fn one_sided(side: &str, own: &[RowSamples], other: &[RowSamples]) ->
     (!only.is_empty()).then(|| format!("only {side} has {}", only.join(", ")))
 }
 
+/// From this many samples of each side on, a difference in every sample is shown in most comparisons.
+pub(super) const SAMPLES_ENOUGH: usize = 6;
+
 /// A note if rows without a verdict differ in every sample.
 pub(super) fn undecided(rows: &[Row], apart: &[bool]) -> Option<String> {
     let rows = rows.iter().zip(apart);
@@ -59,7 +62,7 @@ pub(super) fn undecided(rows: &[Row], apart: &[bool]) -> Option<String> {
     let all = names.join(", ");
     Some(format!(
         "{all}: every sample of one side is above all of the other, but so few samples do not rule out chance in \
-         any of the operations; repeat both with --iterations 6 or more"
+         any of the operations; repeat both with --iterations {SAMPLES_ENOUGH} or more"
     ))
 }
 

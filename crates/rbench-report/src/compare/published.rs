@@ -10,9 +10,9 @@ use serde::Deserialize;
 
 pub use sets::{SETS, Set, Workload};
 
-use super::even::{self, Difference};
+use super::even::Difference;
 use super::figure::{Figure, find as figure};
-use super::samples::{RowSamples, Run};
+use super::samples::{RowSamples, Run, workload};
 use crate::RunResult;
 use sets::{Need, Source, Want};
 
@@ -294,7 +294,7 @@ impl Figures {
                 need.holds(self, rows)?;
                 Ok(row)
             }),
-            Want::OpsRow(name) if runs.iter().all(|r| even::workload(r.result) == "ops") => {
+            Want::OpsRow(name) if runs.iter().all(|r| workload(r.result) == "ops") => {
                 named(name, rows)
             }
             Want::OpsRow(_) => Err("not measured: use rbench ops".to_owned()),
@@ -373,7 +373,7 @@ fn is_random(result: &RunResult, row: &RowSamples) -> Option<bool> {
         Some(op) => (op == row.op).then_some(true),
         None => (rw == row.op).then_some(false),
     };
-    if even::workload(result) == "io" {
+    if workload(result) == "io" {
         // A repeated phase has a number after its name.
         let name = row.name.trim_end_matches(|c: char| c.is_ascii_digit());
         return pure(name.strip_suffix('-').unwrap_or(&row.name));
@@ -456,7 +456,7 @@ fn own(what: &str, run: &RunResult, rows: &[RowSamples]) -> String {
     };
     let mount = &run.target;
     match what {
-        "tool" => format!("rbench {} {}", even::workload(run), run.run.version),
+        "tool" => format!("rbench {} {}", workload(run), run.run.version),
         "hosts" => run.world.hosts.len().to_string(),
         "ranks" => run.world.ranks.to_string(),
         "threads of each" => run.world.threads_per_rank.to_string(),

@@ -18,6 +18,11 @@ pub struct Run<'r> {
     pub result: &'r RunResult,
 }
 
+/// The command of a run: `meta`, `io` …
+pub fn workload(result: &RunResult) -> &str {
+    result.run.command.get(1).map_or("unknown", String::as_str)
+}
+
 /// The file of a series with its name in reports.
 #[derive(Debug, Clone, Copy)]
 pub struct SeriesRun<'r> {
@@ -165,8 +170,7 @@ pub fn gather(runs: &[Run<'_>]) -> Result<Vec<RowSamples>, Refusal> {
             });
             rows[place].add(run.name, phase)?;
             // The rate of ops includes untimed opening and closing.
-            let command = run.result.run.command.get(1);
-            rows[place].by_time |= command.is_some_and(|word| word == "ops");
+            rows[place].by_time |= workload(run.result) == "ops";
         }
     }
     for row in &mut rows {

@@ -287,6 +287,23 @@ fn samples_apart_without_a_verdict_are_noted() {
 }
 
 #[test]
+fn a_difference_that_does_not_count_is_no_lack_of_samples() {
+    let (base, new) = (five(1000, SHIFTS), five(1550, SHIFTS));
+    let options = Options {
+        min_effect: 0.6,
+        ..Options::default()
+    };
+    let comparison = between(&[&base], &[&new], &options).expect("the same thing");
+    let verdicts = verdicts(&comparison).into_iter();
+    assert!(
+        verdicts
+            .map(|(_, verdict)| verdict)
+            .all(|v| v == Verdict::NoDifference)
+    );
+    assert!(comparison.notes.is_empty(), "{:?}", comparison.notes);
+}
+
+#[test]
 fn rows_that_other_caches_answered_are_compared_and_marked() {
     let (mut base, mut new) = (five(1000, SHIFTS), five(500, SHIFTS));
     for (result, cache) in [(&mut base, "cold"), (&mut new, "warm")] {

@@ -20,6 +20,26 @@ pub fn word(verdict: &str) -> &'static str {
     }
 }
 
+/// How much of a phase this host's memory answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Memory {
+    /// Nothing, as far as is known.
+    None,
+    /// A part.
+    Part,
+    /// All.
+    All,
+}
+
+/// The part of memory in a phase, by its verdict.
+pub fn memory(phase: &PhaseResult) -> Memory {
+    match verdict(phase).as_deref() {
+        Some("warm") => Memory::All,
+        Some(word) if word == "mixed" || word.contains("warm") => Memory::Part,
+        _ => Memory::None,
+    }
+}
+
 /// The word of a verdict, shorter than in CACHES.
 fn brief(verdict: &str) -> &'static str {
     match verdict {

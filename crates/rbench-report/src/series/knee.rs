@@ -3,7 +3,7 @@
 
 use rbench_core::units::{human_count, human_nanos, human_rate};
 
-use crate::figures::caches::verdict;
+use crate::figures::caches::{Memory, memory};
 use crate::schema::{KneeObjective, KneeResult, KneeRow, KneeStep, SeriesResult};
 use crate::table::{Column, NONE, Table, left, right, sentence, wrapped};
 use crate::view::View;
@@ -185,9 +185,8 @@ fn from_memory(series: &SeriesResult, knee: &KneeResult) -> (Vec<String>, bool) 
     let judged = phases.filter(|phase| step.rows.iter().any(|row| row.name == phase.name));
     let (mut labels, mut all) = (Vec::new(), true);
     for phase in judged {
-        let word = verdict(phase).unwrap_or_default();
-        all &= word == "warm";
-        if word.contains("warm") || word == "mixed" {
+        all &= memory(phase) == Memory::All;
+        if memory(phase) != Memory::None {
             labels.push(phase.label.clone());
         }
     }

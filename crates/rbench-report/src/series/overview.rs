@@ -7,9 +7,9 @@ use rbench_core::units::{human_count, human_nanos, human_rate};
 
 use super::suite;
 use crate::figures::Row;
-use crate::figures::caches::{UNKNOWN, verdict};
+use crate::figures::caches::{Memory, UNKNOWN, memory, verdict};
 use crate::schema::{
-    CellResult, CheckResult, PromiseResult, PromiseVerdict, RunResult, SeriesResult,
+    CellResult, CheckResult, PhaseResult, PromiseResult, PromiseVerdict, RunResult, SeriesResult,
 };
 use crate::table::sentence;
 use crate::text::header::place;
@@ -64,24 +64,29 @@ fn results(series: &SeriesResult) -> impl Iterator<Item = &RunResult> {
     series.cells.iter().filter_map(|cell| cell.result.as_ref())
 }
 
-/// Operations with a cache verdict that matches.
-fn with_verdict(series: &SeriesResult, is: impl Fn(&str) -> bool) -> Vec<String> {
+/// The operations for which `label` returns a text, each text once.
+fn operations(
+    series: &SeriesResult,
+    label: impl Fn(&PhaseResult) -> Option<String>,
+) -> Vec<String> {
     let mut labels: Vec<String> = Vec::new();
-    for phase in results(series).flat_map(|result| &result.phases) {
-        let matches = verdict(phase).is_some_and(|word| is(&word));
-        if matches && !labels.contains(&phase.label) {
-            labels.push(phase.label.clone());
+    for text in results(series)
+        .flat_map(|result| &result.phases)
+        .filter_map(label)
+    {
+        if !labels.contains(&text) {
+            labels.push(text);
         }
     }
     labels
 }
 
-fn is_memory(word: &str) -> bool {
-    word.contains("warm") || word == "mixed"
-}
-
 fn answered_by_memory(series: &SeriesResult) -> Vec<String> {
-    with_verdict(series, is_memory)
+    operations(series, |phase| match memory(phase) {
+        Memory::All => Some(phase.label.clone()),
+        Memory::Part => Some(format!("a part of {}", phase.label)),
+        Memory::None => None,
+    })
 }
 
 /// The cache verdict, and the duration of a request that reaches the file system.
@@ -90,7 +95,10 @@ fn cost(series: &SeriesResult, first: &RunResult, memory: &[String]) -> String {
         [] => "This host's memory was not seen to answer any operation".to_owned(),
         rows => format!("This host's memory answered {}", list(rows)),
     };
-    let unknown = with_verdict(series, |word| word == UNKNOWN);
+    let unknown = operations(series, |phase| {
+        let is_unknown = verdict(phase).is_some_and(|word| word == UNKNOWN);
+        is_unknown.then(|| phase.label.clone())
+    });
     if !unknown.is_empty() {
         text.push_str(&format!(
             " (unknown for {}: this host had created the files they used)",
@@ -203,12 +211,16 @@ fn throughput(series: &SeriesResult) -> Option<String> {
         .flat_map(Row::finished)
         .filter_map(|row| {
             let moved = row.show("bandwidth", "")?;
-            let cached = row.phases.iter().filter_map(|phase| verdict(phase));
-            let memory = match cached.into_iter().any(|word| is_memory(&word)) {
-                true => " (this host's memory)",
-                false => "",
+            let memory = row
+                .phases
+                .first()
+                .map_or(Memory::None, |phase| memory(phase));
+            let from = match memory {
+                Memory::All => " (this host's memory)",
+                Memory::Part => " (partly this host's memory)",
+                Memory::None => "",
             };
-            Some(format!("{} {moved}{memory}", row.label()))
+            Some(format!("{} {moved}{from}", row.label()))
         })
         .collect();
     (!rows.is_empty()).then(|| {
@@ -256,7 +268,7 @@ impl Scaling {
                 continue;
             };
             let mut own = row.phases.iter().filter(|phase| phase.name == name);
-            scaling.memory &= own.any(|phase| verdict(phase).is_some_and(|word| is_memory(&word)));
+            scaling.memory &= own.any(|phase| memory(phase) == Memory::All);
             let rows = Row::finished(row);
             let row = rows.into_iter().find(|row| row.name() == name);
             if let Some((label, rate)) = row.and_then(|row| Some((row.label(), row.rate()?))) {
@@ -286,7 +298,7 @@ impl Scaling {
         if self.memory {
             let fastest = self.rates.iter().map(|(_, rate)| *rate).fold(0.0, f64::max);
             return format!(
-                "this host's memory answered {} (up to {}/s), which says nothing about the mount",
+                "{} came from this host's memory (up to {}/s), which says nothing about the mount",
                 self.label,
                 human_rate(fastest)
             );
@@ -401,7 +413,16 @@ mod tests {
             memory: true,
             ..scaling(&[100.0, 190.0])
         };
-        assert!(cached.text().contains("answered File stat (up to 190/s)"));
+        assert!(
+            cached
+                .text()
+                .starts_with("File stat came from this host's memory (up to 190/s)")
+        );
+        assert!(
+            scaling(&[100.0, 0.0])
+                .text()
+                .ends_with("2 threads: -100 %)")
+        );
     }
 
     #[test]

@@ -281,7 +281,7 @@ async fn check_directories(
             Ok(())
         }
     });
-    // With 1, as fio ends.
+    // The exit code is 1, like fio's.
     group.agree(checked).await
 }
 

@@ -166,7 +166,7 @@ fn a_missing_input_ends_with_2_in_every_command() {
 
 #[test]
 fn a_run_that_cannot_be_done_ends_with_1_and_one_sentence() {
-    // As fio ends.
+    // Like in fio.
     check_refused("fio --name=j --directory=nowhere --size=1m", 1, "nowhere");
     check_refused("ior -o nowhere/f -b 1m", 1, "nowhere");
     let none = "cannot create a directory in /proc";

@@ -102,6 +102,13 @@ mod needs_fuse {
                 ],
             ),
             case(
+                &["read:flip@p=1"],
+                words("io --dir mnt --size 1m --rw randwrite", ""),
+                &[
+                    "writes at any offset (--rw randwrite): FS does not support it (pread64: unexpected result)",
+                ],
+            ),
+            case(
                 &["fallocate:EOPNOTSUPP@after=0"],
                 [
                     words(FIO, ""),

@@ -380,7 +380,7 @@ fn counts(job: &Value, ios: u64, all: &[Way]) -> Vec<(u64, u64)> {
 }
 
 /// The lowest and the highest value of fio's bin that contains this one, ns.
-fn bin(ns: u64) -> (u64, u64) {
+pub fn bin(ns: u64) -> (u64, u64) {
     let width = 1_u64 << (u64::BITS - (ns | 64).leading_zeros() - 7);
     let low = ns / width * width;
     (low, low + width - 1)

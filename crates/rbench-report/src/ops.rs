@@ -24,6 +24,15 @@ pub fn is_table(result: &RunResult) -> bool {
     result.spec.contains_key(ROWS)
 }
 
+/// The figure that is the rate of the run's operations: in the per-operation table, each worker
+/// counts by its own time.
+pub fn rate(result: &RunResult) -> &'static str {
+    match is_table(result) {
+        true => "active_rate",
+        false => "rate",
+    }
+}
+
 /// The report of a run; sections are a blank line apart.
 pub fn render(result: &RunResult, view: View) -> String {
     let sections = [

@@ -222,7 +222,7 @@ const RULES: &[Rule] = &[
     },
     Rule {
         code: "start-skew",
-        before: |_| "Workers did not start together, which lowers the rate: ".into(),
+        before: |_| "Workers did not all start on time, which lowers the rate: ".into(),
         after: |_| ".".into(),
         find: start_skew,
         over_iterations: Over::Worst,
@@ -484,11 +484,24 @@ fn start_unsure(_: &RunResult, phase: &PhaseResult) -> Option<Finding> {
 }
 
 fn start_skew(_: &RunResult, phase: &PhaseResult) -> Option<Finding> {
-    let (skew, elapsed) = (phase.start_skew_s, phase.elapsed_s);
-    (skew > SKEW_FLOOR_S && skew > SKEW_SHARE * elapsed).then(|| Finding {
-        weight: skew / elapsed,
-        note: format!("{} apart in {}", seconds(skew), seconds(elapsed)),
+    let elapsed = phase.elapsed_s;
+    let (late, what) = match late_alone(phase) {
+        Some(late) => (late, "late"),
+        None => (phase.start_skew_s, "apart"),
+    };
+    (late > SKEW_FLOOR_S && late > SKEW_SHARE * elapsed).then(|| Finding {
+        weight: late / elapsed,
+        note: format!("{} {what} in {}", seconds(late), seconds(elapsed)),
     })
+}
+
+/// Time between the common start and the start of the only worker, s; `None` if there are several.
+/// The worker's time ends when the phase does.
+fn late_alone(phase: &PhaseResult) -> Option<f64> {
+    let worker = phase.workers.as_ref();
+    let worker = worker.filter(|all| all.workers == 1 && phase.given_up.is_none())?;
+    let own = worker.active.as_secs_f64() + worker.waited.as_secs_f64();
+    Some((phase.elapsed_s - own).max(0.0))
 }
 
 fn short_phase(result: &RunResult, phase: &PhaseResult) -> Option<Finding> {

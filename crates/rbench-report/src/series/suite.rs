@@ -5,6 +5,7 @@ use rbench_core::units::human_nanos;
 
 use super::{steps, tables};
 use crate::figures::Row;
+use crate::ops;
 use crate::schema::{CellResult, SeriesResult, SeriesStep};
 use crate::table::{NONE, Table, left, right, sentence};
 use crate::view::View;
@@ -70,7 +71,7 @@ fn rows(cells: &[CellResult], view: View) -> String {
             table.row([
                 row.label().to_owned(),
                 row.text("items", ""),
-                row.text("rate", ""),
+                row.text(ops::rate(result), ""),
                 row.text("bandwidth", ""),
                 row.text("service", "mean"),
                 at(0.5),

@@ -312,6 +312,26 @@ fn start_skew_may_be_a_tenth_of_the_phase_or_a_millisecond() {
 }
 
 #[test]
+fn an_only_worker_may_start_as_late() {
+    let late = |workers: u64, active_ns: u64| {
+        finds("start-skew", |p| {
+            p.start_skew = Nanos(0);
+            p.elapsed = Nanos(20_000_000);
+            p.effort = Effort {
+                workers,
+                active: Nanos(active_ns),
+                waited: Nanos(8_000_000),
+                ..Effort::default()
+            };
+        })
+    };
+    assert!(!late(1, 10_000_000));
+    assert!(late(1, 9_999_999));
+    assert!(!late(2, 9_999_999));
+    assert!(!late(1, 14_000_000));
+}
+
+#[test]
 fn clocks_that_are_not_known_well_enough_may_hide_a_start_apart() {
     let unsure = |error_ns: u64, elapsed_ns: u64| {
         finds("start-unsure", |p| {

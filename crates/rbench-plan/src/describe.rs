@@ -52,48 +52,35 @@ pub enum SettingValue {
 }
 
 impl Setting {
+    fn new(name: &'static str, text: impl Into<String>, value: SettingValue) -> Setting {
+        let text = text.into();
+        Setting { name, text, value }
+    }
+
     fn text(name: &'static str, text: impl Into<String>) -> Setting {
-        Setting {
-            name,
-            text: text.into(),
-            value: SettingValue::Text,
-        }
+        Setting::new(name, text, SettingValue::Text)
     }
 
     fn count(name: &'static str, count: impl Into<u64>) -> Setting {
         let count = count.into();
-        Setting {
-            value: SettingValue::Count(count),
-            ..Setting::text(name, count.to_string())
-        }
+        Setting::new(name, count.to_string(), SettingValue::Count(count))
     }
 
     fn size(name: &'static str, size: Bytes) -> Setting {
-        Setting {
-            value: SettingValue::Size(size),
-            ..Setting::text(name, size.to_string())
-        }
+        Setting::new(name, size.to_string(), SettingValue::Size(size))
     }
 
     fn time(name: &'static str, time: Nanos) -> Setting {
-        Setting {
-            value: SettingValue::Time(time),
-            ..Setting::text(name, time.to_string())
-        }
+        Setting::new(name, time.to_string(), SettingValue::Time(time))
     }
 
     fn percent(name: &'static str, percent: u32, of: &str) -> Setting {
-        Setting {
-            value: SettingValue::Percent(percent),
-            ..Setting::text(name, format!("{percent}%{of}"))
-        }
+        let text = format!("{percent}%{of}");
+        Setting::new(name, text, SettingValue::Percent(percent))
     }
 
     fn yes(name: &'static str) -> Setting {
-        Setting {
-            value: SettingValue::On,
-            ..Setting::text(name, "yes")
-        }
+        Setting::new(name, "yes", SettingValue::On)
     }
 }
 
@@ -109,26 +96,17 @@ impl Plan {
             Work::Mix(mix) => describe_mix(mix),
             Work::Replay(replay) => describe_replay(replay),
         };
-        if self.keep {
-            rows.push(Setting::yes("keep"));
-        }
+        rows.extend(yes_rows(&[("keep", self.keep)]));
         match self.short.is_empty() {
             true => rows.push(Setting::count("threads", self.threads)),
             false => rows.push(Setting::count("workers", self.workers())),
         }
         rows.extend(self.repetition_rows());
-        if self.interval != INTERVAL {
-            rows.push(Setting::time("interval", self.interval));
-        }
-        if self.pin {
-            rows.push(Setting::yes("pin"));
-        }
-        if self.shift > 0 {
-            rows.push(Setting::count("shift", self.shift));
-        }
-        if self.drop_caches {
-            rows.push(Setting::yes("drop-caches"));
-        }
+        let interval = Some(self.interval).filter(|interval| *interval != INTERVAL);
+        rows.extend(interval.map(|interval| Setting::time("interval", interval)));
+        rows.extend(yes_rows(&[("pin", self.pin)]));
+        rows.extend((self.shift > 0).then(|| Setting::count("shift", self.shift)));
+        rows.extend(yes_rows(&[("drop-caches", self.drop_caches)]));
         rows.extend(describe_commands(&self.commands));
         rows.extend(yes_rows(&[
             ("private-dirs", self.leave.private_dirs),
@@ -151,9 +129,7 @@ fn describe_commands(commands: &PhaseCommands) -> Vec<Setting> {
         Some(Setting::text(name, command))
     });
     let mut rows: Vec<Setting> = given.collect();
-    if !rows.is_empty() {
-        rows.push(Setting::time("hook-timeout", *patience));
-    }
+    rows.extend((!rows.is_empty()).then(|| Setting::time("hook-timeout", *patience)));
     rows
 }
 
@@ -171,15 +147,22 @@ impl Plan {
                 rows.extend(until.time.map(|time| Setting::time("max-time", time)));
             }
         }
-        if self.warmup > 0 {
-            rows.push(Setting::count("warmup", self.warmup));
-        }
+        rows.extend((self.warmup > 0).then(|| Setting::count("warmup", self.warmup)));
         rows
     }
 }
 
 fn journal_row(path: Option<&PathBuf>) -> Option<Setting> {
     path.map(|path| Setting::text("ack-journal", path.display().to_string()))
+}
+
+/// A setting of paths with `between` between them.
+fn paths(name: &'static str, paths: &[PathBuf], between: &str) -> Setting {
+    let paths: Vec<String> = paths
+        .iter()
+        .map(|path| path.display().to_string())
+        .collect();
+    Setting::text(name, paths.join(between))
 }
 
 fn yes_rows(flags: &[(&'static str, bool)]) -> impl Iterator<Item = Setting> {
@@ -197,12 +180,11 @@ fn items(name: &'static str, number: u64) -> Setting {
 
 /// Settings of a rate and its arrivals.
 fn rate_rows(open_loop: OpenLoop) -> [Setting; 2] {
+    let OpenLoop { rate, arrival } = open_loop;
+    let text = format!("{rate}/s over all workers");
     [
-        Setting {
-            value: SettingValue::PerSecond(open_loop.rate),
-            ..Setting::text("rate", format!("{}/s over all workers", open_loop.rate))
-        },
-        Setting::text("arrival", open_loop.arrival.name()),
+        Setting::new("rate", text, SettingValue::PerSecond(rate)),
+        Setting::text("arrival", arrival.name()),
     ]
 }
 
@@ -219,31 +201,24 @@ fn describe_table(meta: &MetaPlan, threads: u32) -> Vec<Setting> {
 }
 
 fn describe_meta(meta: &MetaPlan) -> Vec<Setting> {
+    let has = |kind: ItemKind| meta.kinds().any(|k| k.info().items == Some(kind));
+    let layout = match meta.layout {
+        TreeLayout::Unique => "unique",
+        TreeLayout::Shared => "shared",
+    };
     let mut rows = vec![
         Setting::count("branch", meta.shape.branch),
         Setting::count("depth", meta.shape.depth),
         items("items", meta.shape.items_per_node),
         items("items-per-rank", meta.items_per_rank),
-        Setting::text(
-            "layout",
-            match meta.layout {
-                TreeLayout::Unique => "unique",
-                TreeLayout::Shared => "shared",
-            },
-        ),
+        Setting::text("layout", layout),
         Setting::size("write", meta.write),
         Setting::size("read", meta.read),
     ];
     rows.extend(yes_rows(&[
         ("leaf-only", meta.shape.leaf_only),
         ("fsync", meta.fsync),
-        (
-            "random-order",
-            meta.phases.iter().any(|phase| phase.shuffled),
-        ),
-    ]));
-    let has = |kind: ItemKind| meta.kinds().any(|k| k.info().items == Some(kind));
-    rows.extend(yes_rows(&[
+        ("random-order", meta.phases.iter().any(|p| p.shuffled)),
         ("files-only", !has(ItemKind::Dir)),
         ("dirs-only", !has(ItemKind::File)),
     ]));
@@ -258,29 +233,22 @@ fn describe_meta(meta: &MetaPlan) -> Vec<Setting> {
         rows.push(Setting::text("phases", names.join(",")));
     }
     let deadline = meta.phases.iter().find_map(|phase| phase.deadline);
-    match (meta.time, deadline) {
-        (Some(time), _) => rows.push(Setting::time("time", time)),
-        (None, Some(deadline)) => rows.push(Setting::time("stonewall", deadline)),
-        (None, None) => {}
-    }
+    let time = meta.time.map(|time| Setting::time("time", time));
+    let stonewall = || deadline.map(|deadline| Setting::time("stonewall", deadline));
+    rows.extend(time.or_else(stonewall));
     let open_loop = meta.phases.iter().find_map(|phase| phase.open_loop);
     rows.extend(open_loop.into_iter().flat_map(rate_rows));
     rows.extend(in_flight_rows(meta.in_flight));
     if let Location::TestDirs(dirs) = &meta.site {
-        let dirs: Vec<String> = dirs.iter().map(|d| d.display().to_string()).collect();
-        rows.push(Setting::text("directories", dirs.join("@")));
+        rows.push(paths("directories", dirs, "@"));
     }
-    if meta.loops > 1 {
-        rows.push(Setting::count("loops", meta.loops));
-    }
+    rows.extend((meta.loops > 1).then(|| Setting::count("loops", meta.loops)));
     if let (Content::Packet { seed, .. }, true) = (meta.content, meta.write.0 + meta.read.0 > 0) {
         rows.push(Setting::text("data-seed", seed.to_string()));
     }
+    let collective = meta.phases.iter().any(|p| p.who == ItemOwner::FirstForAll);
     rows.extend(yes_rows(&[
-        (
-            "collective",
-            meta.phases.iter().any(|p| p.who == ItemOwner::FirstForAll),
-        ),
+        ("collective", collective),
         ("shared-names", meta.naming.common.is_some()),
         ("mknod", meta.making == Making::Node),
         ("no-barriers", !meta.barriers),
@@ -366,9 +334,7 @@ fn describe_mix(mix: &MixPlan) -> Vec<Setting> {
     }
     rows.extend(mix.time.map(|time| Setting::time("time", time)));
     rows.extend(mix.rounds.map(|rounds| Setting::count("rounds", rounds)));
-    if mix.think.0 > 0 {
-        rows.push(Setting::time("think", mix.think));
-    }
+    rows.extend((mix.think.0 > 0).then(|| Setting::time("think", mix.think)));
     rows.extend(mix.open_loop.into_iter().flat_map(rate_rows));
     rows.extend(in_flight_rows(mix.in_flight));
     rows
@@ -376,52 +342,44 @@ fn describe_mix(mix: &MixPlan) -> Vec<Setting> {
 
 /// Settings of operations on names that a ring performs.
 fn in_flight_rows(depth: Option<u32>) -> Vec<Setting> {
-    let rows = |depth| {
-        let engine = Setting::text("engine", "io_uring");
-        vec![engine, Setting::count("iodepth", depth)]
+    let Some(depth) = depth else {
+        return Vec::new();
     };
-    depth.map_or_else(Vec::new, rows)
+    let engine = Setting::text("engine", "io_uring");
+    vec![engine, Setting::count("iodepth", depth)]
 }
 
 fn describe_find(find: &FindPlan) -> Vec<Setting> {
-    let mut rows = Vec::new();
-    if let Some(file) = &find.newer {
-        rows.push(Setting::text("newer", file.display().to_string()));
-    }
-    if let Some(size) = find.size {
+    let newer = find.newer.as_ref();
+    let newer = newer.map(|file| Setting::text("newer", file.display().to_string()));
+    let size = find.size.map(|size| {
         let sign = match size.than {
             Than::Exactly => "",
             Than::More => "+",
             Than::Less => "-",
         };
-        rows.push(Setting::text(
+        Setting::text(
             "size",
             format!("{sign}{} x {} bytes", size.units, size.unit),
-        ));
-    }
-    if let Some(name) = &find.name {
-        rows.push(Setting::text("name", String::from_utf8_lossy(name)));
-    }
-    rows
+        )
+    });
+    let name = find.name.as_deref();
+    let name = name.map(|name| Setting::text("name", String::from_utf8_lossy(name)));
+    [newer, size, name].into_iter().flatten().collect()
 }
 
 fn describe_replay(replay: &ReplayPlan) -> Vec<Setting> {
-    let traces: Vec<String> = replay
-        .traces
-        .iter()
-        .map(|path| path.display().to_string())
-        .collect();
-    let mut rows = vec![Setting::text("traces", traces.join(","))];
-    if let Some(format) = replay.format {
-        rows.push(Setting::text("format", format.name()));
-    }
-    match replay.pace {
-        Pace::Recorded(speed) => rows.push(Setting::text("time-scale", speed.to_string())),
-        Pace::AsFastAsPossible => rows.push(Setting::yes("as-fast-as-possible")),
-    }
-    if replay.copies > 1 {
-        rows.push(Setting::count("copies", replay.copies));
-    }
+    let mut rows = vec![paths("traces", &replay.traces, ",")];
+    rows.extend(
+        replay
+            .format
+            .map(|format| Setting::text("format", format.name())),
+    );
+    rows.push(match replay.pace {
+        Pace::Recorded(speed) => Setting::text("time-scale", speed.to_string()),
+        Pace::AsFastAsPossible => Setting::yes("as-fast-as-possible"),
+    });
+    rows.extend((replay.copies > 1).then(|| Setting::count("copies", replay.copies)));
     if let Some(below) = replay.names().directory() {
         rows.push(Setting::text("below", String::from_utf8_lossy(&below)));
     }
@@ -463,31 +421,20 @@ fn describe_io(io: &IoPlan) -> Vec<Setting> {
         distribution(&io.distribution).map(|text| Setting::text("random-distribution", text)),
     );
     rows.extend(yes_rows(&[("direct", io.direct), ("verify", io.verify)]));
-    if io.verify_threads > 0 {
-        rows.push(Setting::count("verify-threads", io.verify_threads));
-    }
+    let threads = io.verify_threads;
+    rows.extend((threads > 0).then(|| Setting::count("verify-threads", threads)));
     rows.extend(journal_row(io.ack_journal.as_ref()));
     let compress = match io.buffers.content {
         BufferContent::Random { percent, .. } => percent,
         BufferContent::Zero | BufferContent::Pattern(_) => 0,
     };
-    for (name, percent) in [
-        ("compress", compress),
-        ("dedupe", io.buffers.dedupe_percent),
-    ] {
-        if percent > 0 {
-            rows.push(Setting::percent(name, percent, ""));
-        }
-    }
-    if !io.buffers.refill {
-        rows.push(Setting {
-            value: SettingValue::Off,
-            ..Setting::text("refill", "no")
-        });
-    }
-    if let Some(time) = io.time {
-        rows.push(Setting::time("time", time));
-    }
+    let dedupe = io.buffers.dedupe_percent;
+    let percents = [("compress", compress), ("dedupe", dedupe)];
+    let percents = percents.into_iter().filter(|(_, percent)| *percent > 0);
+    rows.extend(percents.map(|(name, percent)| Setting::percent(name, percent, "")));
+    let refill = || Setting::new("refill", "no", SettingValue::Off);
+    rows.extend((!io.buffers.refill).then(refill));
+    rows.extend(io.time.map(|time| Setting::time("time", time)));
     if let Some(steady) = io.steady {
         let Criterion { limit, .. } = steady.criterion;
         let (name, sign) = (steady.criterion.name(), steady.criterion.sign());
@@ -496,14 +443,15 @@ fn describe_io(io: &IoPlan) -> Vec<Setting> {
             Setting::time("ss-dur", steady.duration),
             Setting::time("ss-interval", steady.every),
         ]);
-        let ramp = Some(steady.ramp).filter(|ramp| ramp.0 > 0);
-        rows.extend(ramp.map(|ramp| Setting::time("ss-ramp", ramp)));
     }
-    for (name, time) in [("ramp", io.ramp), ("think", io.think)] {
-        if time.0 > 0 {
-            rows.push(Setting::time(name, time));
-        }
-    }
+    let steady_ramp = io.steady.map_or(Nanos(0), |steady| steady.ramp);
+    let times = [
+        ("ss-ramp", steady_ramp),
+        ("ramp", io.ramp),
+        ("think", io.think),
+    ];
+    let times = times.into_iter().filter(|(_, time)| time.0 > 0);
+    rows.extend(times.map(|(name, time)| Setting::time(name, time)));
     rows.extend(io.open_loop.into_iter().flat_map(rate_rows));
     rows
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use rbench_core::{Bytes, Nanos};
 
 use crate::arrival::OpenLoop;
-use crate::tree::{Forest, ItemKind, Naming, Private, Shape};
+use crate::tree::{Forest, ItemKind, NATIVE, Naming, Private, Shape};
 
 mod calls;
 mod phases;
@@ -239,6 +239,41 @@ pub struct MetaPlan {
 }
 
 impl MetaPlan {
+    /// A plan without phases, and without an effect of any option: each owner has its own tree
+    /// with this number of items.
+    pub fn bare(shape: Shape, items_per_rank: u64) -> MetaPlan {
+        MetaPlan {
+            nodes: shape.nodes().unwrap_or(1),
+            shape,
+            loops: 1,
+            items_per_rank,
+            layout: Layout::Unique,
+            tree_ahead: 0,
+            naming: NATIVE,
+            site: Location::Own,
+            backend: Backend::Posix,
+            in_flight: None,
+            phases: Vec::new(),
+            barriers: true,
+            making: Making::New,
+            renaming: Renaming::Onward,
+            time: None,
+            content: Content::Fresh,
+            write: Bytes(0),
+            read: Bytes(0),
+            fsync: false,
+            direct: false,
+            verify_read: false,
+            verify_write: false,
+            around: Hooks::default(),
+            made: None,
+            failures_end_the_run: false,
+            stated_shift: 0,
+            rows: Vec::new(),
+            stated_random: false,
+        }
+    }
+
     /// True if creating files writes data that nothing syncs.
     pub fn leaves_unsynced(&self) -> bool {
         let synced = self.fsync || self.around.sync;

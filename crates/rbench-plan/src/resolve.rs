@@ -11,8 +11,8 @@ use crate::find::FindPlan;
 use crate::io::IoPlan;
 use crate::jobs::{FileNames, JobsPlan};
 use crate::meta::{
-    Backend, Content, Hooks, ItemOwner, Layout as TreeLayout, Location, Making, MetaPlan, PHASES,
-    PhaseKind, PhasePlan, Renaming, Showing, UNTIL_THE_DEADLINE, with_needed,
+    ItemOwner, Layout as TreeLayout, Location, MetaPlan, PHASES, PhaseKind, PhasePlan, Renaming,
+    Showing, UNTIL_THE_DEADLINE, with_needed,
 };
 use crate::mix::MixPlan;
 use crate::replay::ReplayPlan;
@@ -501,7 +501,7 @@ fn resolve_meta(
             shape.depth
         ))
     };
-    let nodes = shape.nodes().ok_or_else(too_large)?;
+    shape.nodes().ok_or_else(too_large)?;
     if let Some(wanted) = meta.items_per_rank {
         let item_nodes = shape.item_nodes();
         let places = item_nodes.end - item_nodes.start;
@@ -548,37 +548,18 @@ fn resolve_meta(
         timed.as_ref().map_or(plain, |timed| timed.phase(plain))
     };
     let plan = MetaPlan {
-        shape,
-        nodes,
-        loops: 1,
-        items_per_rank,
         layout,
-        tree_ahead: 0,
-        stated_shift: 0,
-        stated_random: false,
-        naming: NATIVE,
-        site: Location::Own,
-        backend: Backend::Posix,
         in_flight,
         phases: phases.iter().map(phase).collect(),
-        barriers: true,
-        making: Making::New,
         renaming: match time {
             Some(_) => Renaming::Onward,
             None => Renaming::Suffix,
         },
         time,
-        content: Content::Fresh,
         write,
         read,
         fsync: meta.fsync,
-        direct: false,
-        verify_read: false,
-        verify_write: false,
-        around: Hooks::default(),
-        made: None,
-        failures_end_the_run: false,
-        rows: Vec::new(),
+        ..MetaPlan::bare(shape, items_per_rank)
     };
     if let Some(timed) = &timed {
         timed.check(&plan, threads, ranks)?;

@@ -117,10 +117,7 @@ pub(super) fn resolve(
     let plan = MetaPlan {
         stated_shift,
         stated_random: options.random,
-        nodes: extent.shape.nodes().unwrap_or(1),
-        shape: extent.shape,
         loops: extent.loops,
-        items_per_rank: extent.per_rank,
         layout,
         tree_ahead: if options.unique_dir { stride } else { 0 },
         naming,
@@ -141,7 +138,6 @@ pub(super) fn resolve(
             Making::Open
         },
         renaming: Renaming::Chain,
-        time: None,
         content: Content::Packet {
             packet: options.packet.unwrap_or_default(),
             seed: data_seed(options).unwrap_or(facts.seed as u32 as i32),
@@ -160,7 +156,7 @@ pub(super) fn resolve(
         },
         made: items_made,
         failures_end_the_run: options.warnings_are_errors,
-        rows: Vec::new(),
+        ..MetaPlan::bare(extent.shape, extent.per_rank)
     };
     in_flight::check(&plan)?;
     Ok(plan)

@@ -1,17 +1,17 @@
 //! `rbench ops`: the rows of the per-operation table as phases of a metadata workload.
 //! Each row is a phase under the row's name; its prerequisites run before it, untimed.
 
+use rbench_core::OpKind;
 use rbench_core::operations::{OPS_ROWS, OpsRow};
-use rbench_core::{Bytes, OpKind};
 
 use super::{PlanError, nonzero_time};
 use crate::meta::{
-    Backend, Content, Hooks, ItemOwner, Layout, Location, Making, MetaPlan, Part, PhaseInfo,
-    PhaseKind, PhasePlan, Renaming, Showing, UNTIL_THE_DEADLINE, with_needed,
+    ItemOwner, MetaPlan, Part, PhaseInfo, PhaseKind, PhasePlan, Showing, UNTIL_THE_DEADLINE,
+    with_needed,
 };
 use crate::shift;
 use crate::spec::{self, Ops};
-use crate::tree::{NATIVE, Shape};
+use crate::tree::Shape;
 
 /// Default number of operations of each row and worker.
 const OPERATIONS: u64 = 1000;
@@ -67,40 +67,17 @@ pub(super) fn resolve(
         part: part(info.kind, each),
         open_loop: None,
     };
+    let shape = Shape {
+        branch: 1,
+        depth: 0,
+        items_per_node: items,
+        leaf_only: false,
+    };
     Ok(MetaPlan {
-        shape: Shape {
-            branch: 1,
-            depth: 0,
-            items_per_node: items,
-            leaf_only: false,
-        },
-        nodes: 1,
-        loops: 1,
-        items_per_rank: items,
-        layout: Layout::Unique,
-        tree_ahead: 0,
-        stated_shift: 0,
-        stated_random: false,
-        naming: NATIVE,
-        site: Location::Own,
-        backend: Backend::Posix,
-        in_flight: None,
         phases: with_needed(&kinds).iter().map(plan).collect(),
-        barriers: true,
-        making: Making::New,
-        renaming: Renaming::Onward,
         time,
-        content: Content::Fresh,
-        write: Bytes(0),
-        read: Bytes(0),
-        fsync: false,
-        direct: false,
-        verify_read: false,
-        verify_write: false,
-        around: Hooks::default(),
-        made: None,
-        failures_end_the_run: false,
         rows: rows.iter().map(|row| row.name).collect(),
+        ..MetaPlan::bare(shape, items)
     })
 }
 

@@ -22,36 +22,24 @@ pub struct Demand {
 }
 
 impl Demand {
+    /// Each of the numbers with that of another demand.
+    fn zip(self, other: Demand, of: impl Fn(u64, u64) -> u64) -> Demand {
+        Demand {
+            bytes: of(self.bytes, other.bytes),
+            plain_bytes: of(self.plain_bytes, other.plain_bytes),
+            bytes_at_most: of(self.bytes_at_most, other.bytes_at_most),
+            inodes: of(self.inodes, other.inodes),
+        }
+    }
+
     /// Sum of both demands.
     pub fn and(self, other: Demand) -> Demand {
-        let Demand {
-            bytes,
-            plain_bytes,
-            bytes_at_most,
-            inodes,
-        } = other;
-        Demand {
-            bytes: self.bytes.saturating_add(bytes),
-            plain_bytes: self.plain_bytes.saturating_add(plain_bytes),
-            bytes_at_most: self.bytes_at_most.saturating_add(bytes_at_most),
-            inodes: self.inodes.saturating_add(inodes),
-        }
+        self.zip(other, u64::saturating_add)
     }
 
     /// This demand `n` times.
     pub fn times(self, n: u64) -> Demand {
-        let Demand {
-            bytes,
-            plain_bytes,
-            bytes_at_most,
-            inodes,
-        } = self;
-        Demand {
-            bytes: bytes.saturating_mul(n),
-            plain_bytes: plain_bytes.saturating_mul(n),
-            bytes_at_most: bytes_at_most.saturating_mul(n),
-            inodes: inodes.saturating_mul(n),
-        }
+        self.zip(self, |number, _| number.saturating_mul(n))
     }
 }
 
@@ -151,10 +139,9 @@ fn of_meta(meta: &MetaPlan, (ranks, missing): (u64, u64), threads: u64) -> (Dema
         .max(trees.saturating_add(dirs_left).saturating_add(with_files));
     let removed = runs(PhaseKind::FileRemove);
     let files_left = if removed { 0 } else { files };
-    let trees_left = if runs(PhaseKind::TreeRemove) {
-        0
-    } else {
-        trees
+    let trees_left = match runs(PhaseKind::TreeRemove) {
+        true => 0,
+        false => trees,
     };
     let bytes_left = if removed { 0 } else { written };
     let most_left = if removed { 0 } else { at_most };
@@ -176,10 +163,9 @@ fn of_mix(mix: &MixPlan) -> Demand {
         .iter()
         .map(|set| set.number.saturating_mul(set.sizes.mean()));
     let is_fixed = |set: &FileSet| matches!(set.sizes, Sizes::Fixed(_));
-    let sure = if mix.sets.iter().all(is_fixed) {
-        bytes
-    } else {
-        bytes / 2
+    let sure = match mix.sets.iter().all(is_fixed) {
+        true => bytes,
+        false => bytes / 2,
     };
     Demand {
         bytes: sure,
@@ -203,15 +189,12 @@ fn of_io(io: &IoPlan, workers: u64) -> Demand {
         (None, true) => 1,
         (None, false) => workers,
     };
+    let makes = sure > 0 || io.small.is_none();
     Demand {
         bytes: if dense { sure } else { 0 },
         plain_bytes: sure,
         bytes_at_most: all,
-        inodes: if sure > 0 || io.small.is_none() {
-            files
-        } else {
-            0
-        },
+        inodes: if makes { files } else { 0 },
     }
 }
 

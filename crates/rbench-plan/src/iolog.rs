@@ -48,6 +48,28 @@ pub struct Replay {
     pub found: Option<Found>,
 }
 
+impl Replay {
+    /// The whole log as it was recorded.
+    pub const WHOLE: Replay = Replay {
+        logs: Vec::new(),
+        chunked: false,
+        stalls: true,
+        speed: 100,
+        redirect: None,
+        below: PathBuf::new(),
+        scale: 1,
+        align: 1,
+        skip: Skip {
+            read: false,
+            write: false,
+            trim: false,
+            sync: false,
+        },
+        verify_interval: None,
+        found: None,
+    };
+}
+
 /// Operations that are skipped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Skip {

@@ -394,6 +394,21 @@ pub struct Out {
 }
 
 impl Out {
+    /// What was found; `None` for what is left out, which is counted.
+    ///
+    /// # Errors
+    /// A sentence about what is wrong.
+    fn mapped<T>(&mut self, found: Result<T, names::Unmapped>) -> Result<Option<T>, String> {
+        match found {
+            Ok(found) => Ok(Some(found)),
+            Err(names::Unmapped::Wrong(why)) => Err(why),
+            Err(names::Unmapped::LeftOut(why)) => {
+                self.left_out.add(why);
+                Ok(None)
+            }
+        }
+    }
+
     /// Adds an operation.
     pub fn push(&mut self, op: Op) {
         match op.too_much() {

@@ -19,7 +19,7 @@ use rbench_core::steady::Criterion;
 use rbench_core::units::ParseQuantityError;
 use rbench_core::{Bytes, Nanos};
 
-use crate::given::{Base, Given, Split};
+use crate::given::{Base, Given, Split, one_of};
 use crate::trace::Format;
 
 /// Any text.
@@ -141,15 +141,7 @@ fn not_one_of(text: &str, what: &str, names: &[&str]) -> String {
 
 /// `--rw`
 pub fn rw(text: &str) -> Result<Rw, String> {
-    Rw::ALL
-        .into_iter()
-        .find(|rw| rw.name() == text)
-        .ok_or_else(|| {
-            format!(
-                "'{text}' is not one of {}",
-                Rw::ALL.map(Rw::name).join(", ")
-            )
-        })
+    one_of(text, &Rw::ALL.map(|rw| (rw.name(), rw)))
 }
 
 /// `--fsync`
@@ -266,11 +258,9 @@ pub fn count<T: TryFrom<u64>>(text: &str) -> Result<T, String> {
 /// One of the words of a type that clap reads too.
 pub fn choice<T: ValueEnum>(text: &str) -> Result<T, String> {
     T::from_str(text, false).map_err(|_| {
-        let names: Vec<String> = T::value_variants()
-            .iter()
-            .filter_map(ValueEnum::to_possible_value)
-            .map(|value| value.get_name().to_owned())
-            .collect();
+        let values = T::value_variants().iter();
+        let values = values.filter_map(ValueEnum::to_possible_value);
+        let names: Vec<String> = values.map(|value| value.get_name().to_owned()).collect();
         format!("'{text}' is not one of {}", names.join(", "))
     })
 }
@@ -364,12 +354,9 @@ pub fn size_test(text: &str) -> Result<SizeTest, String> {
         Some(b'G') => (&rest[..rest.len() - 1], 1 << 30),
         _ => (rest, 512),
     };
-    match digits
-        .bytes()
-        .all(|b| b.is_ascii_digit())
-        .then(|| digits.parse())
-    {
-        Some(Ok(units)) => Ok(SizeTest { than, units, unit }),
+    let plain = digits.bytes().all(|b| b.is_ascii_digit());
+    match digits.parse() {
+        Ok(units) if plain => Ok(SizeTest { than, units, unit }),
         _ => Err(format!(
             "'{text}' is not a size as in find: 3901c, +10k, -1M"
         )),

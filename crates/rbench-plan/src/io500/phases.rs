@@ -1,5 +1,7 @@
 //! The phases and their needs.
 
+use Does::{Delete, Look, Write};
+
 /// The sets of files, each in its own folder.
 pub const FILES: [&str; 4] = ["ior-easy", "mdtest-easy", "ior-hard", "mdtest-hard"];
 
@@ -49,56 +51,36 @@ const fn items(name: &'static str, files: &'static str, row: &'static str, does:
 
 /// All phases, in the order in which they run.
 pub const PHASES: [Phase; 13] = [
-    bytes("ior-easy-write", "ior-easy", "write", Does::Write),
-    items(
-        "mdtest-easy-write",
-        "mdtest-easy",
-        "file-create",
-        Does::Write,
-    ),
-    bytes("ior-hard-write", "ior-hard", "write", Does::Write),
-    items(
-        "mdtest-hard-write",
-        "mdtest-hard",
-        "file-create",
-        Does::Write,
-    ),
+    bytes("ior-easy-write", "ior-easy", "write", Write),
+    items("mdtest-easy-write", "mdtest-easy", "file-create", Write),
+    bytes("ior-hard-write", "ior-hard", "write", Write),
+    items("mdtest-hard-write", "mdtest-hard", "file-create", Write),
     Phase {
         figure: "found",
-        ..items("find", "find", "find-readdir", Does::Look)
+        ..items("find", "find", "find-readdir", Look)
     },
-    bytes("ior-easy-read", "ior-easy", "read", Does::Look),
-    items("mdtest-easy-stat", "mdtest-easy", "file-stat", Does::Look),
-    bytes("ior-hard-read", "ior-hard", "read", Does::Look),
-    items("mdtest-hard-stat", "mdtest-hard", "file-stat", Does::Look),
-    items(
-        "mdtest-easy-delete",
-        "mdtest-easy",
-        "file-remove",
-        Does::Delete,
-    ),
-    items("mdtest-hard-read", "mdtest-hard", "file-read", Does::Look),
-    items(
-        "mdtest-hard-delete",
-        "mdtest-hard",
-        "file-remove",
-        Does::Delete,
-    ),
+    bytes("ior-easy-read", "ior-easy", "read", Look),
+    items("mdtest-easy-stat", "mdtest-easy", "file-stat", Look),
+    bytes("ior-hard-read", "ior-hard", "read", Look),
+    items("mdtest-hard-stat", "mdtest-hard", "file-stat", Look),
+    items("mdtest-easy-delete", "mdtest-easy", "file-remove", Delete),
+    items("mdtest-hard-read", "mdtest-hard", "file-read", Look),
+    items("mdtest-hard-delete", "mdtest-hard", "file-remove", Delete),
     Phase {
         scored: false,
-        ..bytes("ior-rnd4K-easy-read", "ior-easy", "read", Does::Look)
+        ..bytes("ior-rnd4K-easy-read", "ior-easy", "read", Look)
     },
 ];
 
 impl Phase {
     /// True if it writes its files.
     pub fn writes(&self) -> bool {
-        self.does == Does::Write
+        self.does == Write
     }
 
     /// True if it deletes its files.
     pub fn deletes(&self) -> bool {
-        self.does == Does::Delete
+        self.does == Delete
     }
 
     /// True if it needs this set of files, which an earlier phase writes.

@@ -2,19 +2,10 @@ use proptest::prelude::*;
 
 use super::*;
 
-fn replay() -> Replay {
+fn at_once() -> Replay {
     Replay {
-        logs: vec!["t".to_owned()],
-        chunked: false,
-        stalls: true,
-        speed: 100,
-        redirect: None,
-        below: PathBuf::new(),
-        scale: 1,
-        align: 1,
-        skip: Skip::default(),
-        verify_interval: None,
-        found: None,
+        stalls: false,
+        ..Replay::WHOLE
     }
 }
 
@@ -35,18 +26,19 @@ fn follow(replay: &Replay, version: Version, text: &str) -> Vec<(Option<u64>, St
     all
 }
 
-fn wrong(version: Version, text: &str) -> String {
-    let replay = replay();
+fn check_wrong(version: Version, text: &str, why: &str) {
+    let replay = Replay::WHOLE;
     let mut follower = Follower::new(&replay, version);
     let mut lines = text.lines().map(|line| follower.line(line));
-    lines.find_map(Result::err).expect("a line is wrong")
+    let message = lines.find_map(Result::err).expect("a line is wrong");
+    assert!(message.contains(why), "{text}: {message}");
 }
 
 #[test]
 fn with_a_directory_no_name_leads_out_of_it() {
     let below = |below: &str| Replay {
         below: below.into(),
-        ..replay()
+        ..Replay::WHOLE
     };
     let line = |replay: &Replay, text: &str| {
         let result = Follower::new(replay, Version::Two).line(text);
@@ -64,18 +56,15 @@ const THREE: &str =
 
 #[test]
 fn stamps_count_from_that_of_the_first_line_and_never_go_back() {
-    let done = follow(&replay(), Version::Three, THREE);
-    let text = |at: u64, text: &str| (Some(at), text.to_owned());
-    assert_eq!(
-        done,
-        [
-            text(0, "0 open"),
-            text(1000, "0 read 8192 4096"),
-            text(1000, "0 write 0 512"),
-            text(4000, "0 sync 0 0"),
-            text(5000, "0 close"),
-        ]
-    );
+    let done = follow(&Replay::WHOLE, Version::Three, THREE);
+    let expect = [
+        (0, "0 open"),
+        (1000, "0 read 8192 4096"),
+        (1000, "0 write 0 512"),
+        (4000, "0 sync 0 0"),
+        (5000, "0 close"),
+    ];
+    assert_eq!(done, expect.map(|(at, text)| (Some(at), text.to_owned())));
 }
 
 #[test]
@@ -84,35 +73,23 @@ fn speed_is_per_cent_of_the_recorded_one_and_may_be_unlimited() {
         let done = follow(replay, Version::Three, THREE);
         done.into_iter().map(|(at, _)| at).collect()
     };
-    let half = Replay {
-        speed: 50,
-        ..replay()
+    let at = |speed| Replay {
+        speed,
+        ..Replay::WHOLE
     };
     let some = |all: [u64; 5]| all.map(Some).to_vec();
-    assert_eq!(times(&half), some([0, 2000, 2000, 8000, 10_000]));
-    let double = Replay {
-        speed: 200,
-        ..replay()
-    };
-    assert_eq!(times(&double), some([0, 500, 500, 2000, 2500]));
-    let at_once = Replay {
-        stalls: false,
-        ..replay()
-    };
-    assert_eq!(times(&at_once), vec![None; 5]);
+    assert_eq!(times(&at(50)), some([0, 2000, 2000, 8000, 10_000]));
+    assert_eq!(times(&at(200)), some([0, 500, 500, 2000, 2500]));
+    assert_eq!(times(&at_once()), vec![None; 5]);
 }
 
 #[test]
 fn a_wait_of_version_2_holds_up_what_follows_it() {
     let text = "a add\na open\na read 0 512\na wait 20 0\na read 512 512\na read 1024 512\na wait 10 0\na close";
-    let done = follow(&replay(), Version::Two, text);
+    let done = follow(&Replay::WHOLE, Version::Two, text);
     let times: Vec<_> = done.iter().map(|(at, _)| *at).collect();
     assert_eq!(times, [None, None, Some(20_000), None, Some(20_000)]);
-    let at_once = Replay {
-        stalls: false,
-        ..replay()
-    };
-    let done = follow(&at_once, Version::Two, text);
+    let done = follow(&at_once(), Version::Two, text);
     assert!(done.iter().all(|(at, _)| at.is_none()), "{done:?}");
 }
 
@@ -121,7 +98,7 @@ fn offsets_are_divided_and_then_rounded_down() {
     let scaled = Replay {
         scale: 3,
         align: 4096,
-        ..replay()
+        ..Replay::WHOLE
     };
     let done = follow(&scaled, Version::Two, "a add\na open\na read 30000 100");
     assert_eq!(done[1].1, "0 read 8192 100");
@@ -140,57 +117,32 @@ fn what_is_skipped_is_left_out_and_all_names_may_lead_to_one_file() {
     let some = Replay {
         skip,
         redirect: Some("c".to_owned()),
-        ..replay()
+        ..Replay::WHOLE
     };
     let done = follow(&some, Version::Two, text);
     let done: Vec<_> = done.into_iter().map(|(_, text)| text).collect();
-    let expected = [
-        "0 open",
-        "0 read 0 1",
-        "0 datasync 0 0",
-        "0 read 3 1",
-        "0 close",
-    ];
-    assert_eq!(done, expected);
+    let expected = "0 open, 0 read 0 1, 0 datasync 0 0, 0 read 3 1, 0 close";
+    assert_eq!(done.join(", "), expected);
 }
 
 #[test]
 fn what_is_malformed_is_told() {
-    for (text, why) in [
-        ("a", "the action is missing"),
-        (
-            "a look",
-            "'look' is not an action (expected one of add, open",
-        ),
-        ("a add\na open\na read 0", "the length is missing"),
-        ("a add\na open\na read x 1", "'x' is not a valid offset"),
-        ("a add\na open\na read +1 1", "'+1' is not a valid offset"),
-        (
-            "a add\na open\na read 0 1 2",
-            "unexpected '2' at end of line",
-        ),
-        ("a add\na open\na read 0 4294967296", "is too large"),
-        (
-            "a add\na open\na read 9223372036854775807 1",
-            "exceeds the largest file size",
-        ),
-        ("a open", "'a' was not added earlier"),
-        ("a add\na read 0 1", "'a' is not open at that point"),
-        (
-            "a add\na open\na close\na read 0 1",
-            "'a' is not open at that point",
-        ),
-        ("fio version 2 iolog", "another log starts there"),
-    ] {
-        let message = wrong(Version::Two, text);
-        assert!(message.contains(why), "{text}: {message}");
-    }
-    for (text, why) in [
-        ("a add", "'a' is not a valid time"),
-        ("1 a wait 1 1", "'wait' is not an action of version 3"),
-    ] {
-        let message = wrong(Version::Three, text);
-        assert!(message.contains(why), "{text}: {message}");
+    use Version::{Three, Two};
+    each! { check_wrong:
+        Two => "a" => "the action is missing";
+        Two => "a look" => "'look' is not an action (expected one of add, open";
+        Two => "a add\na open\na read 0" => "the length is missing";
+        Two => "a add\na open\na read x 1" => "'x' is not a valid offset";
+        Two => "a add\na open\na read +1 1" => "'+1' is not a valid offset";
+        Two => "a add\na open\na read 0 1 2" => "unexpected '2' at end of line";
+        Two => "a add\na open\na read 0 4294967296" => "is too large";
+        Two => "a add\na open\na read 9223372036854775807 1" => "exceeds the largest file size";
+        Two => "a open" => "'a' was not added earlier";
+        Two => "a add\na read 0 1" => "'a' is not open at that point";
+        Two => "a add\na open\na close\na read 0 1" => "'a' is not open at that point";
+        Two => "fio version 2 iolog" => "another log starts there";
+        Three => "a add" => "'a' is not a valid time";
+        Three => "1 a wait 1 1" => "'wait' is not an action of version 3";
     }
 }
 
@@ -212,23 +164,17 @@ fn a_line_that_was_written_is_read_as_it_was() {
     put_file(&mut log, Nanos(1_999), "d/a", Action::Open);
     put_place(&mut log, Nanos(5_000), "d/a", Action::Trim, (1 << 40, 77));
     let text = String::from_utf8(log).expect("text");
-    let lines: Vec<Line<'_>> = text
-        .lines()
-        .map(|line| Line::read(Version::Three, line).expect("sound"))
-        .collect();
+    let read = |line| Line::read(Version::Three, line).expect("sound");
+    let lines: Vec<Line<'_>> = text.lines().map(read).collect();
     assert_eq!((lines[0].stamp, lines[0].action), (Some(1), Action::Open));
-    let (stamp, file) = (Some(5), "d/a");
-    let (action, offset, length) = (Action::Trim, 1 << 40, 77);
-    assert_eq!(
-        lines[1],
-        Line {
-            stamp,
-            file,
-            action,
-            offset,
-            length
-        }
-    );
+    let expect = Line {
+        stamp: Some(5),
+        file: "d/a",
+        action: Action::Trim,
+        offset: 1 << 40,
+        length: 77,
+    };
+    assert_eq!(lines[1], expect);
 }
 
 proptest! {
@@ -239,7 +185,7 @@ proptest! {
         places in prop::collection::vec((0_u64..5_000_000, 0_u64..1 << 50, 0_u32..9000), 0..40),
         three: bool, speed in 1_u32..300, shift in 0_u32..40, scale in 1_u64..9,
     ) {
-        let replay = Replay { speed, scale, align: 1 << shift, ..replay() };
+        let replay = Replay { speed, scale, align: 1 << shift, ..Replay::WHOLE };
         let version = if three { Version::Three } else { Version::Two };
         let stamp = |at: u64| if three { format!("{at} ") } else { String::new() };
         let begin = ["a add", "a open"].map(|line| format!("{}{line}", stamp(0)));

@@ -1,32 +1,11 @@
 //! fio's logs of I/O as traces with one process each. [`crate::iolog`] parses their lines.
 
-use std::path::PathBuf;
-
 use rbench_core::{Call, Nanos, linux};
 
-use super::names::Unmapped;
 use super::{Op, Out, Reader, Reading};
-use crate::iolog::{Action, Follower, Replay, STAMP, Skip, Version};
+use crate::iolog::{Action, Follower, Replay, STAMP, Version};
 
-/// A replay of the whole log as recorded.
-static EVERYTHING: Replay = Replay {
-    logs: Vec::new(),
-    chunked: false,
-    stalls: true,
-    speed: 100,
-    redirect: None,
-    below: PathBuf::new(),
-    scale: 1,
-    align: 1,
-    skip: Skip {
-        read: false,
-        write: false,
-        trim: false,
-        sync: false,
-    },
-    verify_interval: None,
-    found: None,
-};
+static WHOLE: Replay = Replay::WHOLE;
 
 /// Reader of a log.
 pub struct Iolog {
@@ -63,7 +42,7 @@ impl Reader for Iolog {
     fn line(&mut self, number: u64, line: &[u8], out: &mut Out) -> Result<(), String> {
         let Some(follower) = &mut self.follower else {
             self.version = Version::of(line)?;
-            self.follower = Some(Follower::new(&EVERYTHING, self.version));
+            self.follower = Some(Follower::new(&WHOLE, self.version));
             return Ok(());
         };
         let text = std::str::from_utf8(line).map_err(|_| "it is not valid UTF-8 text")?;
@@ -85,13 +64,9 @@ impl Reader for Iolog {
         }
         if entry.action == Action::Open {
             let name = follower.names().get(file).map_or("", String::as_str);
-            let path = match self.reading.names.map(b"/", name.as_bytes()) {
-                Ok(path) => path,
-                Err(Unmapped::Wrong(why)) => return Err(why),
-                Err(Unmapped::LeftOut(why)) => {
-                    out.left_out.add(why);
-                    return Ok(());
-                }
+            let path = self.reading.names.map(b"/", name.as_bytes());
+            let Some(path) = out.mapped(path)? else {
+                return Ok(());
             };
             self.open[file] = Some(self.next);
             let op = Op::opening(path, (linux::RDWR | linux::CREAT, 0o644), self.next);

@@ -274,20 +274,12 @@ impl Events {
 
     /// Takes a request that was not merged with another.
     fn done(&mut self, event: Event, out: &mut Out) -> Result<(), String> {
-        let op = match self.call(&event, out) {
-            Ok(Some(op)) => op,
-            Ok(None) => {
-                self.changed(&event);
-                return Ok(());
-            }
-            Err(Unmapped::LeftOut(why)) => {
-                out.left_out.add(why);
-                self.changed(&event);
-                return Ok(());
-            }
-            Err(Unmapped::Wrong(why)) => return Err(why),
-        };
+        let call = self.call(&event, out);
+        let call = out.mapped(call)?.flatten();
         self.changed(&event);
+        let Some(op) = call else {
+            return Ok(());
+        };
         let told = event.found.map_or(Told::default(), |entry| Told {
             kind: entry.kind,
             size: Some(entry.size),

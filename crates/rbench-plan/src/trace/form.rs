@@ -160,17 +160,10 @@ impl Reader for OwnForm {
             map: &map,
             reading: &self.reading,
         };
-        match fields.op(number) {
-            Ok(op) => {
-                out.push(op);
-                Ok(())
-            }
-            Err(Unmapped::LeftOut(why)) => {
-                out.left_out.add(why);
-                Ok(())
-            }
-            Err(Unmapped::Wrong(why)) => Err(why),
+        if let Some(op) = out.mapped(fields.op(number))? {
+            out.push(op);
         }
+        Ok(())
     }
 
     fn end(&mut self, _out: &mut Out) -> Result<(), String> {
@@ -185,6 +178,10 @@ type Found<T> = Result<T, Unmapped>;
 
 fn wrong<T>(why: impl Into<String>) -> Found<T> {
     Err(Unmapped::Wrong(why.into()))
+}
+
+fn needed<T>(key: &str, value: Option<T>) -> Found<T> {
+    value.ok_or_else(|| Unmapped::Wrong(format!("'{key}' is missing")))
 }
 
 /// The fields of a line.
@@ -209,18 +206,12 @@ impl Fields<'_> {
     }
 
     fn number(&self, key: &str) -> Found<u64> {
-        match self.optional(key)? {
-            Some(number) => Ok(number),
-            None => wrong(format!("'{key}' is missing")),
-        }
+        needed(key, self.optional(key)?)
     }
 
     /// A length or an offset in a file.
     fn place(&self, key: &str) -> Found<u64> {
-        match self.place_if_any(key)? {
-            Some(number) => Ok(number),
-            None => wrong(format!("'{key}' is missing")),
-        }
+        needed(key, self.place_if_any(key)?)
     }
 
     fn place_if_any(&self, key: &str) -> Found<Option<u64>> {
@@ -253,7 +244,7 @@ impl Fields<'_> {
                 None => wrong(format!("'{key}' is neither a string nor base64")),
             },
             Some(_) => wrong(format!("'{key}' is not a string")),
-            None => wrong(format!("'{key}' is missing")),
+            None => needed(key, None),
         }
     }
 

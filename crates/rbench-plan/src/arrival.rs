@@ -281,12 +281,8 @@ mod tests {
         let gaps: Vec<f64> = all.windows(2).map(|w| (w[1] - w[0]) as f64).collect();
         let mean = gaps.iter().sum::<f64>() / gaps.len() as f64;
         let variance = gaps.iter().map(|g| (g - mean).powi(2)).sum::<f64>() / gaps.len() as f64;
-        let deviation = variance.sqrt();
-        assert!(
-            (deviation / mean - 1.0).abs() < 0.02,
-            "{}",
-            deviation / mean
-        );
+        let relative = variance.sqrt() / mean;
+        assert!((relative - 1.0).abs() < 0.02, "{relative}");
         let neighbours = gaps.windows(2).map(|w| (w[0] - mean) * (w[1] - mean));
         let correlation = neighbours.sum::<f64>() / gaps.len() as f64 / variance;
         assert!(correlation.abs() < 0.02, "{correlation}");
@@ -297,16 +293,10 @@ mod tests {
         for arrival in [Arrival::Uniform, Arrival::Poisson] {
             let schedule = of_rank(arrival, 1e6, 0, (4, 1));
             let mut all: Vec<u64> = std::thread::scope(|scope| {
-                let take = || {
-                    (0..5000)
-                        .map(|_| schedule.next_start().0)
-                        .collect::<Vec<_>>()
-                };
-                let threads: Vec<_> = (0..4).map(|_| scope.spawn(take)).collect();
-                threads
-                    .into_iter()
-                    .flat_map(|t| t.join().expect("no panic"))
-                    .collect()
+                let take = || [(); 5000].map(|()| schedule.next_start().0);
+                let threads = [(); 4].map(|()| scope.spawn(take));
+                let taken = threads.map(|thread| thread.join().expect("no panic"));
+                taken.concat()
             });
             all.sort_unstable();
             assert_eq!(all, starts(arrival, 1e6, (4, 1), 20_000), "{arrival:?}");

@@ -109,23 +109,16 @@ mod tests {
             let error = read(text).expect_err(text).to_string();
             assert_eq!(error, expect);
         };
-        check("deviation = 1", "line 1: 'title' is missing");
-        check(
-            "title = 'x'\ncolour = 1",
-            "line 2: unknown key 'colour' (expected one of title, deviation)",
-        );
-        check(
-            "title = 'x'\n\n[[deviation]]\npromise = 'a'",
-            "line 3: a deviation lacks 'why'",
-        );
-        check(
-            "title = 'x'\ndeviation = [1]",
-            "line 2: 'deviation' is not a list of tables: start each deviation with [[deviation]]",
-        );
-        check(
-            "title = 'x'\n[[deviation]]\npromise = 1",
-            "line 3: 'promise' must be a non-empty text in quotes",
-        );
+        each! { check:
+            "deviation = 1" => "line 1: 'title' is missing";
+            "title = 'x'\ncolour = 1" =>
+                "line 2: unknown key 'colour' (expected one of title, deviation)";
+            "title = 'x'\n\n[[deviation]]\npromise = 'a'" => "line 3: a deviation lacks 'why'";
+            "title = 'x'\ndeviation = [1]" =>
+                "line 2: 'deviation' is not a list of tables: start each deviation with [[deviation]]";
+            "title = 'x'\n[[deviation]]\npromise = 1" =>
+                "line 3: 'promise' must be a non-empty text in quotes";
+        }
     }
 
     #[test]

@@ -327,10 +327,9 @@ mod tests {
     #[test]
     fn a_workload_that_is_missing_is_said_so() {
         let error = product(&[over("bs", &["4k"])], &words("--dir /mnt")).expect_err("refused");
-        assert_eq!(
-            error.to_string(),
-            "the workload is missing before --dir: name io, meta, ops, mdtest or fio after --"
-        );
+        let expect =
+            "the workload is missing before --dir: name io, meta, ops, mdtest or fio after --";
+        assert_eq!(error.to_string(), expect);
     }
 
     #[test]
@@ -349,40 +348,23 @@ mod tests {
     #[test]
     fn ranks_are_chosen_host_by_host() {
         let host_of = [0, 0, 0, 1, 1, 1, 2, 2, 2];
-        let of = |selection: Selection| {
+        let of = |[hosts, ranks_per_host, ranks]: [Option<u32>; 3]| {
+            let selection = Selection {
+                hosts,
+                ranks_per_host,
+                ranks,
+            };
             let ranks = selection.members(&host_of);
             ranks.map(|ranks| ranks.into_iter().map(|r| r.0).collect::<Vec<_>>())
         };
-        let all = Selection::default();
-        assert_eq!(of(all), Ok((0..9).collect()));
-        let hosts = Selection {
-            hosts: Some(2),
-            ..all
-        };
-        assert_eq!(of(hosts), Ok((0..6).collect()));
-        let each = Selection {
-            ranks_per_host: Some(1),
-            ..all
-        };
-        assert_eq!(of(each), Ok(vec![0, 3, 6]));
-        let four = Selection {
-            ranks: Some(4),
-            ..all
-        };
-        assert_eq!(of(four), Ok(vec![0, 1, 3, 6]));
+        assert_eq!(of([None; 3]), Ok((0..9).collect()));
+        assert_eq!(of([Some(2), None, None]), Ok((0..6).collect()));
+        assert_eq!(of([None, Some(1), None]), Ok(vec![0, 3, 6]));
+        assert_eq!(of([None, None, Some(4)]), Ok(vec![0, 1, 3, 6]));
         for impossible in [
-            Selection {
-                hosts: Some(4),
-                ..all
-            },
-            Selection {
-                ranks_per_host: Some(4),
-                ..all
-            },
-            Selection {
-                ranks: Some(10),
-                ..all
-            },
+            [Some(4), None, None],
+            [None, Some(4), None],
+            [None, None, Some(10)],
         ] {
             assert!(of(impossible).is_err(), "{impossible:?}");
         }

@@ -172,38 +172,28 @@ mod tests {
             }],
             ..step("mdtest -w {size} -e {size}")
         };
-        assert_eq!(
-            line(&varied, None, 1.0).as_deref(),
-            Ok("mdtest -w {size} -e {size}")
-        );
+        let words = line(&varied, None, 1.0);
+        assert_eq!(words.as_deref(), Ok("mdtest -w {size} -e {size}"));
     }
 
     #[test]
     fn without_a_directory_native_commands_have_none_and_others_are_refused() {
-        assert_eq!(
-            line(&step("io --dir {dir} --bs 4k"), None, 1.0).as_deref(),
-            Ok("io --bs 4k")
-        );
-        assert_eq!(
-            line(&step("quick {dir} -p 4"), None, 1.0).as_deref(),
-            Ok("quick -p 4")
-        );
-        let error = line(&step("mdtest -d {dir}/m"), None, 1.0).expect_err("refused");
-        assert!(
-            error.contains("line 7: step a") && error.contains("--dir"),
-            "{error}"
-        );
+        let of = |run: &str| line(&step(run), None, 1.0);
+        assert_eq!(of("io --dir {dir} --bs 4k").as_deref(), Ok("io --bs 4k"));
+        assert_eq!(of("quick {dir} -p 4").as_deref(), Ok("quick -p 4"));
+        check_refused("mdtest -d {dir}/m", "--dir");
+    }
+
+    fn check_refused(run: &str, part: &str) {
+        let error = line(&step(run), None, 1.0).expect_err("refused");
+        let placed = error.contains("line 7: step a");
+        assert!(error.contains(part) && placed, "{error}");
     }
 
     #[test]
     fn what_is_no_place_is_named() {
-        for (run, part) in [
-            ("io --bs {4k", "without a matching }"),
-            ("io --bs {large}", "'large'"),
-        ] {
-            let error = line(&step(run), None, 1.0).expect_err("refused");
-            assert!(error.contains(part) && error.contains("line 7"), "{error}");
-        }
+        check_refused("io --bs {4k", "without a matching }");
+        check_refused("io --bs {large}", "'large'");
     }
 
     #[test]

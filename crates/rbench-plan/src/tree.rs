@@ -484,23 +484,15 @@ mod tests {
             ..(*forest(shape(2, 1, 2), "", Some(0))).clone()
         };
         let mut paths = Paths::new(Arc::new(numbered), Rank(9), ItemKind::File);
-        assert_eq!(
-            paths.node(4),
-            c"/b/test-dir.2-1/mdtest_tree.1.0/mdtest_tree.1.1"
-        );
-        assert_eq!(
-            paths.item(0),
-            c"/b/test-dir.2-0/mdtest_tree.1.0/file.mdtest.9.0"
-        );
-        assert_eq!(
-            paths.item(6 + 5),
-            c"/b/test-dir.2-1/mdtest_tree.1.0/mdtest_tree.1.2/file.mdtest.9.5"
-        );
+        let node = c"/b/test-dir.2-1/mdtest_tree.1.0/mdtest_tree.1.1";
+        assert_eq!(paths.node(4), node);
+        let item = c"/b/test-dir.2-0/mdtest_tree.1.0/file.mdtest.9.0";
+        assert_eq!(paths.item(0), item);
+        let item = c"/b/test-dir.2-1/mdtest_tree.1.0/mdtest_tree.1.2/file.mdtest.9.5";
+        assert_eq!(paths.item(6 + 5), item);
         paths.set_owner(Rank(0));
-        assert_eq!(
-            paths.item(12),
-            c"/a/test-dir.2-2/mdtest_tree.4.0/file.mdtest.0.0"
-        );
+        let item = c"/a/test-dir.2-2/mdtest_tree.4.0/file.mdtest.0.0";
+        assert_eq!(paths.item(12), item);
     }
 
     #[test]

@@ -17,65 +17,37 @@ fn of(settings: &Settings) -> Vec<String> {
 fn the_phases_have_their_order_and_options() {
     let lines = of(&Settings::default());
     let names: Vec<&str> = PHASES.iter().map(|phase| phase.name).collect();
-    assert_eq!(
-        names,
-        [
-            "ior-easy-write",
-            "mdtest-easy-write",
-            "ior-hard-write",
-            "mdtest-hard-write",
-            "find",
-            "ior-easy-read",
-            "mdtest-easy-stat",
-            "ior-hard-read",
-            "mdtest-hard-stat",
-            "mdtest-easy-delete",
-            "mdtest-hard-read",
-            "mdtest-hard-delete",
-            "ior-rnd4K-easy-read",
-        ]
-    );
+    let expect = "ior-easy-write mdtest-easy-write ior-hard-write mdtest-hard-write find ior-easy-read \
+        mdtest-easy-stat ior-hard-read mdtest-hard-stat mdtest-easy-delete mdtest-hard-read mdtest-hard-delete \
+        ior-rnd4K-easy-read";
+    assert_eq!(names.join(" "), expect);
     let has = |at: usize, parts: &[&str]| {
         let line = format!("{} ", lines[at]);
         for part in parts {
             assert!(line.contains(&format!(" {part} ")), "{line}: {part}");
         }
     };
-    has(
-        0,
-        &[
-            "-t 2m",
-            "-b 9920000m",
-            "-F",
-            "-e",
-            "-C -Q 1",
-            "-w",
-            "-D 300",
-            "--stoneWallingWearOut",
-        ],
-    );
-    has(1, &["-n 1000000", "-u", "-L", "-F", "-N 1", "-C -Y -W 300"]);
-    has(2, &["-t 47008 -b 47008 -s 10000000", "-e", "-w", "-D 300"]);
-    has(3, &["-t -w 3901 -e 3901", "-F", "-N 1", "-C -Y -W 300"]);
+    each! { has:
+        0 =>
+            &["-t 2m", "-b 9920000m", "-F", "-e", "-C -Q 1", "-w", "-D 300", "--stoneWallingWearOut"];
+        1 => &["-n 1000000", "-u", "-L", "-F", "-N 1", "-C -Y -W 300"];
+        2 => &["-t 47008 -b 47008 -s 10000000", "-e", "-w", "-D 300"];
+        3 => &["-t -w 3901 -e 3901", "-F", "-N 1", "-C -Y -W 300"];
+    }
     assert_eq!(
         lines[4],
         "find /m/data -newer /m/state/timestampfile -size 3901c -name *01*"
     );
-    has(
-        5,
-        &[
-            "-r -R",
-            "-C -Q 1",
-            "--stoneWallingStatusFile /m/state/ior-easy.stonewall",
-        ],
-    );
-    has(6, &["-T", "-x /m/state/mdtest-easy.stonewall"]);
-    has(7, &["-r -R", "-s 10000000"]);
-    has(8, &["-T", "-N 1"]);
-    has(9, &["-r"]);
-    has(10, &["-E -X", "-e 3901"]);
-    has(11, &["-r"]);
-    has(12, &["-t 4096 -b 4096 -s -1 -z -r", "-D 300"]);
+    each! { has:
+        5 => &["-r -R", "-C -Q 1", "--stoneWallingStatusFile /m/state/ior-easy.stonewall"];
+        6 => &["-T", "-x /m/state/mdtest-easy.stonewall"];
+        7 => &["-r -R", "-s 10000000"];
+        8 => &["-T", "-N 1"];
+        9 => &["-r"];
+        10 => &["-E -X", "-e 3901"];
+        11 => &["-r"];
+        12 => &["-t 4096 -b 4096 -s -1 -z -r", "-D 300"];
+    }
     assert!(!lines[2].contains(" -F "), "one file for all: {}", lines[2]);
 }
 
@@ -132,54 +104,42 @@ fn what_cannot_be_is_named_with_its_line() {
         assert_eq!(error.line, line, "{text}: {error}");
         assert!(!error.to_string().contains('\n'));
     };
-    check("[globl]\n", 1, "(nearest: global)");
-    check("\n[ior-easy]\nblockSze = 4m\n", 3, "(nearest: blockSize)");
-    check("datadir = x\n", 1, "outside of a section");
-    check("[debug]\nstonewall-time = 0\n", 2, "at least 1");
-    check("[debug]\n# one\nstonewall-time = 5m\n", 3, "at least 1");
-    check("[ior-easy]\ntransferSize = two\n", 2, "a size");
-    check("[find]\nrun = maybe\n", 2, "TRUE or FALSE");
-    check(
-        "[find]\nexternal-script = ./find.sh\n",
-        2,
-        "rbench has its own search",
-    );
-    check("[global]\napi = MPIIO\n", 2, "POSIX");
-    check("[global]\nio-buffers-on-gpu = TRUE\n", 2, "GPU");
-    check(
-        "[global]\ndrop-caches-cmd = sudo flush\n",
-        2,
-        "does not run commands",
-    );
-    check("[debug]\npause-dir = /tmp\n", 2, "pause");
-    check("[find\n", 1, "no closing ]");
-    check("[find]\nwhat is this\n", 2, "not a section");
-    check(
-        "[ior-easy-write]\nrun = FALSE\n",
-        1,
-        "[ior-easy-read] needs",
-    );
-    check("[ior-easy]\nfilePerProc = FALSE\n", 1, "filePerProc = TRUE");
+    each! { check:
+        "[globl]\n" => 1 => "(nearest: global)";
+        "\n[ior-easy]\nblockSze = 4m\n" => 3 => "(nearest: blockSize)";
+        "datadir = x\n" => 1 => "outside of a section";
+        "[debug]\nstonewall-time = 0\n" => 2 => "at least 1";
+        "[debug]\n# one\nstonewall-time = 5m\n" => 3 => "at least 1";
+        "[ior-easy]\ntransferSize = two\n" => 2 => "a size";
+        "[find]\nrun = maybe\n" => 2 => "TRUE or FALSE";
+        "[find]\nexternal-script = ./find.sh\n" => 2 => "rbench has its own search";
+        "[global]\napi = MPIIO\n" => 2 => "POSIX";
+        "[global]\nio-buffers-on-gpu = TRUE\n" => 2 => "GPU";
+        "[global]\ndrop-caches-cmd = sudo flush\n" => 2 => "does not run commands";
+        "[debug]\npause-dir = /tmp\n" => 2 => "pause";
+        "[find\n" => 1 => "no closing ]";
+        "[find]\nwhat is this\n" => 2 => "not a section";
+        "[ior-easy-write]\nrun = FALSE\n" => 1 => "[ior-easy-read] needs";
+        "[ior-easy]\nfilePerProc = FALSE\n" => 1 => "filePerProc = TRUE";
+    }
 }
 
 #[test]
 fn a_part_is_taken_of_what_is_written_and_of_the_time() {
     let settings = Settings::default().scaled(0.01).expect("a part");
     let lines = of(&settings);
-    assert!(
-        lines[0].contains(" -b 99200m ") && lines[0].contains(" -D 3 "),
-        "{}",
-        lines[0]
-    );
-    assert!(lines[1].contains(" -n 10000 "));
-    assert!(lines[2].contains(" -s 100000 "));
-    assert!(lines[3].contains(" -w 3901 "));
+    for (line, part) in [
+        (0, " -b 99200m "),
+        (0, " -D 3 "),
+        (1, " -n 10000 "),
+        (2, " -s 100000 "),
+        (3, " -w 3901 "),
+    ] {
+        assert!(lines[line].contains(part), "{}", lines[line]);
+    }
     let reasons = settings.invalid_because(0.01);
     assert!(reasons[0].contains("0.01 of the full size"), "{reasons:?}");
-    assert_eq!(
-        Settings::default().invalid_because(1.0),
-        Vec::<String>::new()
-    );
+    assert_eq!(Settings::default().invalid_because(1.0), [""; 0]);
     let whole = Settings::default().scaled(1.0).expect("all of it");
     assert_eq!(of(&whole), of(&Settings::default()));
 }

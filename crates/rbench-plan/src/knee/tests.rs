@@ -28,17 +28,19 @@ impl Server {
     }
 
     /// Runs all steps to the end.
-    fn run(&self, search: &Search, reached: Reached) -> Vec<(Step, Tried)> {
-        let mut all: Vec<(Step, Tried)> = Vec::new();
-        let mut tried = Vec::new();
-        while let Some(step) = search.next(reached, &tried) {
-            let came = self.answer(step, all.len());
-            tried.push(came);
-            all.push((step, came));
-            assert!(all.len() < 60, "it ends: {tried:?}");
-        }
-        all
+    fn run(&self, search: &Search, reached: Reached) -> Vec<Tried> {
+        steps(search, reached, |step, number| self.answer(step, number))
     }
+}
+
+/// Runs all steps to the end, each with this answer to it and its number.
+fn steps(search: &Search, reached: Reached, answer: impl Fn(Step, usize) -> Tried) -> Vec<Tried> {
+    let mut tried = Vec::new();
+    while let Some(step) = search.next(reached, &tried) {
+        tried.push(answer(step, tried.len()));
+        assert!(tried.len() < 60, "it ends: {tried:?}");
+    }
+    tried
 }
 
 fn search() -> Search {
@@ -66,8 +68,8 @@ fn any(rate: f64) -> Reached {
     }
 }
 
-fn last_confirmed(all: &[(Step, Tried)]) -> f64 {
-    let (_, last) = all.last().expect("steps");
+fn last_confirmed(all: &[Tried]) -> f64 {
+    let last = all.last().expect("steps");
     assert_eq!((last.stage, last.held), (Stage::Confirm, true), "{all:?}");
     last.rate
 }
@@ -78,12 +80,10 @@ fn the_rate_is_found_from_wherever_the_search_starts() {
         for reached in [0.1, 0.5, 1.0, 3.0, 40.0] {
             let all = Server::of(capacity).run(&search(), any(reached * capacity));
             let knee = last_confirmed(&all);
-            assert!(
-                knee <= capacity && knee >= 0.94 * capacity,
-                "{knee} of {capacity}"
-            );
-            let low = all.iter().filter(|(_, tried)| !tried.held);
-            let high = low.map(|(step, _)| step.rate).fold(f64::INFINITY, f64::min);
+            let near = 0.94 * capacity..=capacity;
+            assert!(near.contains(&knee), "{knee} of {capacity}");
+            let low = all.iter().filter(|tried| !tried.held);
+            let high = low.map(|tried| tried.rate).fold(f64::INFINITY, f64::min);
             assert!(high > knee && high <= 1.06 * knee, "{high} above {knee}");
         }
     }
@@ -94,7 +94,7 @@ fn the_time_is_estimated_beforehand() {
     // 250, 500, 1000, twice 2000, and so on, each for 5 s or 10,000 operations.
     let expected = search().expected(any(1000.0));
     let all = Server::of(1300.0).run(&search(), any(1000.0));
-    let time: u64 = all.iter().map(|(step, _)| step.window.0).sum();
+    let time: u64 = all.iter().map(|step| step.window.0).sum();
     assert!(expected.steps.abs_diff(all.len()) <= 2, "{expected:?}");
     assert!(expected.time.0.abs_diff(time) < time / 4, "{expected:?}");
     assert_eq!(search().operations(), 10_000);
@@ -110,11 +110,8 @@ fn a_rate_that_is_spoilt_once_is_tried_again() {
         let mut server = Server::of(1000.0);
         server.spoilt.push(spoilt);
         let all = server.run(&search(), any(1000.0));
-        let knee = last_confirmed(&all);
-        assert!(
-            knee >= 0.94 * whole,
-            "{knee} with step {spoilt} spoilt: {all:?}"
-        );
+        let near = last_confirmed(&all) >= 0.94 * whole;
+        assert!(near, "step {spoilt} spoilt: {all:?}");
     }
 }
 
@@ -122,36 +119,26 @@ fn a_rate_that_is_spoilt_once_is_tried_again() {
 fn every_row_that_is_judged_has_a_hundred_operations_above_its_percentile() {
     let search = search();
     for (share, least) in [(0.25, 10_000.0), (0.001, 10_000.0 * 0.001 / LEAST_SHARE)] {
-        let mut tried: Vec<Tried> = Vec::new();
-        while let Some(step) = search.next(any(1000.0), &tried) {
-            let held = step.rate <= 1000.0;
-            tried.push(Tried {
-                rate: step.rate,
-                stage: step.stage,
-                held,
-                clearly: step.rate > 1200.0,
-                window: step.window,
-                share: held.then_some(share),
-            });
-            assert!(tried.len() < 40, "it ends");
-        }
+        let tried = steps(&search, any(1000.0), |step, number| {
+            let answer = Server::of(1000.0).answer(step, number);
+            Tried {
+                share: answer.held.then_some(share),
+                ..answer
+            }
+        });
         // The first step shows how rare the row is.
         let later = tried.iter().skip(1);
         for one in later.filter(|one| one.held) {
             let of_row = one.rate * one.window.as_secs_f64() * share;
             assert!(of_row >= least * 0.99, "{share}: {of_row} of {one:?}");
         }
-        assert!(
-            tried
-                .iter()
-                .any(|one| one.stage == Stage::Confirm && one.held)
-        );
+        let confirmed = |one: &Tried| one.stage == Stage::Confirm && one.held;
+        assert!(tried.iter().any(confirmed));
     }
 }
 
 #[test]
 fn each_step_draws_arrivals_of_its_own_unless_the_workload_has_a_seed() {
-    let words = |text: &str| -> Vec<OsString> { text.split(' ').map(OsString::from).collect() };
     let seeded = |form: Form, text: &str, number| {
         let mut words = words(text);
         form.seed(&mut words, (7, number));
@@ -163,38 +150,21 @@ fn each_step_draws_arrivals_of_its_own_unless_the_workload_has_a_seed() {
     let own = "io --rw randread --seed 3";
     assert_eq!(seeded(Form::Native, own, 1), words(own));
     let fio = seeded(Form::Fio, "fio --rw=read", 1);
-    assert!(
-        fio[1].to_string_lossy().starts_with("--randseed="),
-        "{fio:?}"
-    );
+    let first = fio[1].to_string_lossy();
+    assert!(first.starts_with("--randseed="), "{fio:?}");
 }
 
 #[test]
 fn what_a_longer_window_does_not_confirm_is_taken_back() {
     let search = search();
-    let mut tried: Vec<Tried> = Vec::new();
-    while let Some(step) = search.next(any(1000.0), &tried) {
+    let tried = steps(&search, any(1000.0), |step, number| {
         // In a long window it only sustains 800.
-        let bears = if step.stage == Stage::Confirm {
-            800.0
-        } else {
-            1000.0
-        };
-        tried.push(Tried {
-            rate: step.rate,
-            stage: step.stage,
-            held: step.rate <= bears,
-            clearly: step.rate > 1.2 * bears,
-            window: step.window,
-            share: None,
-        });
-        assert!(tried.len() < 40);
-    }
-    let last = tried.last().expect("steps");
-    assert!(
-        last.held && last.rate <= 800.0 && last.rate > 600.0,
-        "{tried:?}"
-    );
+        let confirms = step.stage == Stage::Confirm;
+        let bears = if confirms { 800.0 } else { 1000.0 };
+        Server::of(bears).answer(step, number)
+    });
+    let rate = last_confirmed(&tried);
+    assert!(rate <= 800.0 && rate > 600.0, "{tried:?}");
 }
 
 #[test]
@@ -206,10 +176,10 @@ fn nothing_below_the_lowest_and_above_the_highest_rate_is_tried() {
     };
     for capacity in [100.0, 500.0, 5000.0] {
         let all = Server::of(capacity).run(&limited, any(capacity));
-        let inside = |(step, _): &(Step, Tried)| (300.0..=700.0).contains(&step.rate);
+        let inside = |step: &Tried| (300.0..=700.0).contains(&step.rate);
         assert!(all.iter().all(inside), "{all:?}");
         match capacity {
-            100.0 => assert!(all.iter().all(|(_, tried)| !tried.held)),
+            100.0 => assert!(all.iter().all(|tried| !tried.held)),
             500.0 => assert!(last_confirmed(&all) > 470.0),
             _ => assert_eq!(last_confirmed(&all), 700.0),
         }
@@ -224,7 +194,7 @@ fn rates_are_multiples_of_what_the_workload_can_be_given() {
         least: 0.0,
     };
     let all = Server::of(1000.0).run(&search(), reached);
-    assert!(all.iter().all(|(step, _)| step.rate % 48.0 == 0.0));
+    assert!(all.iter().all(|step| step.rate % 48.0 == 0.0));
     assert_eq!(last_confirmed(&all), 960.0);
     // There is no lower possible rate.
     let reached = Reached {
@@ -232,13 +202,10 @@ fn rates_are_multiples_of_what_the_workload_can_be_given() {
         ..reached
     };
     let all = Server::of(1000.0).run(&search(), reached);
-    assert!(all.iter().all(|(step, _)| step.rate >= 480.0));
+    assert!(all.iter().all(|step| step.rate >= 480.0));
     assert_eq!(last_confirmed(&all), 960.0);
     let all = Server::of(100.0).run(&search(), reached);
-    assert!(
-        all.iter()
-            .all(|(step, tried)| step.rate == 480.0 && !tried.held)
-    );
+    assert!(all.iter().all(|step| step.rate == 480.0 && !step.held));
 }
 
 #[test]
@@ -250,10 +217,8 @@ fn a_step_is_as_long_as_its_percentile_needs() {
     assert_eq!(seconds(100_000.0, Stage::Search), 2.0);
     let mut errors = search.clone();
     errors.objective.errors = 0.001;
-    assert_eq!(
-        errors.step(1000.0, Stage::Search).window.as_secs_f64(),
-        100.0
-    );
+    let window = errors.step(1000.0, Stage::Search).window;
+    assert_eq!(window.as_secs_f64(), 100.0);
 }
 
 fn words(text: &str) -> Vec<OsString> {
@@ -267,26 +232,18 @@ fn workloads_get_their_rate_in_their_own_form() {
         stage: Stage::Search,
         window: Nanos(2_500_000_000),
     };
-    let of = |text: &str, step: Step, arrival: Arrival| {
+    let check = |text: &str, step: Step, arrival: Arrival, expect: &str| {
         let given = words(text);
         let form = Form::of(&given).expect("a workload");
-        let command_line = form.words(&given, step, arrival, [25, 0, 0]);
-        let command_line: Vec<String> = command_line
-            .iter()
-            .map(|w| w.to_string_lossy().into_owned())
-            .collect();
-        command_line.join(" ")
+        assert_eq!(form.words(&given, step, arrival, [25, 0, 0]), words(expect));
     };
-    assert_eq!(
-        of("io --bs 4k", step, Arrival::Poisson),
-        "io --rate 250 --arrival poisson --time 2500ms --bs 4k"
-    );
-    assert_eq!(
-        of("fio --name=a", step, Arrival::Uniform),
-        "fio --rate_iops=25,0,0 --rate_process=linear --runtime=2500ms --time_based=1 --name=a"
-    );
-    let closed = search().first();
-    assert_eq!(of("meta", closed, Arrival::Uniform), "meta --time 2000ms");
+    each! { check:
+        "io --bs 4k" => step => Arrival::Poisson =>
+            "io --rate 250 --arrival poisson --time 2500ms --bs 4k";
+        "fio --name=a" => step => Arrival::Uniform =>
+            "fio --rate_iops=25,0,0 --rate_process=linear --runtime=2500ms --time_based=1 --name=a";
+        "meta" => search().first() => Arrival::Uniform => "meta --time 2000ms";
+    }
 }
 
 #[test]

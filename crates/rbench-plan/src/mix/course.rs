@@ -699,8 +699,16 @@ mod tests {
     }
 
     fn list(text: &str) -> Mix {
+        half_of_forty(MixText::List(text.to_owned()))
+    }
+
+    fn ops(text: &str) -> Mix {
+        half_of_forty(MixText::Ops(text.to_owned()))
+    }
+
+    fn half_of_forty(text: MixText) -> Mix {
         Mix {
-            text: MixText::List(text.to_owned()),
+            text,
             files: Some(40),
             prepared: Some(50),
             ..Mix::default()
@@ -778,19 +786,15 @@ mod tests {
             let held = held
                 .filter_map(|(_, name)| *name)
                 .any(|name| own.contains(&name));
-            assert!(
-                !(held && Self::changes(chosen.script.only())),
-                "{chosen:?} is open"
-            );
+            let change = Self::changes(chosen.script.only());
+            assert!(!(held && change), "{chosen:?} is open");
             if let On::Name(name) = chosen.on {
                 let creates =
                     matches!(chosen.script.only(), Some(Call::Open(flags)) if flags.creates());
                 assert_eq!(self.there.contains(&name), !creates, "{chosen:?}");
             }
-            assert!(
-                chosen.other.is_none_or(|to| !self.there.contains(&to)),
-                "{chosen:?}"
-            );
+            let free = chosen.other.is_none_or(|to| !self.there.contains(&to));
+            assert!(free, "{chosen:?}");
             self.under_way[flight] = Some(chosen);
         }
 
@@ -846,12 +850,8 @@ mod tests {
     #[test]
     fn what_rounds_do_does_not_depend_on_how_many_are_in_flight() {
         let mix = || Mix {
-            text: MixText::Ops(
-                "append 1..9k=3,create=2,delete=2,stat=3,read 1k random=2".to_owned(),
-            ),
             files: Some(400),
-            prepared: Some(50),
-            ..Mix::default()
+            ..ops("append 1..9k=3,create=2,delete=2,stat=3,read 1k random=2")
         };
         let run = |flights: usize| {
             let mut all = courses_in_flight(mix(), 1, flights);
@@ -1005,13 +1005,7 @@ mod tests {
 
     #[test]
     fn an_operation_on_a_whole_file_that_is_gone_is_an_error_once() {
-        let mix = Mix {
-            text: MixText::Ops("read whole=1,delete=1".to_owned()),
-            files: Some(40),
-            prepared: Some(50),
-            ..Mix::default()
-        };
-        let mut all = courses(mix, 1);
+        let mut all = courses(ops("read whole=1,delete=1"), 1);
         let mut gone = std::collections::BTreeSet::new();
         for _ in 0..400 {
             if let Turn::Do(chosen) = all[0].turn(0) {
@@ -1024,13 +1018,7 @@ mod tests {
 
     #[test]
     fn operations_are_drawn_by_weight_and_lack_what_is_not_there() {
-        let mix = Mix {
-            text: MixText::Ops("stat=60,create=30,delete=10".to_owned()),
-            files: Some(40),
-            prepared: Some(50),
-            ..Mix::default()
-        };
-        let mut all = courses(mix, 1);
+        let mut all = courses(ops("stat=60,create=30,delete=10"), 1);
         let course = &mut all[0];
         let (mut stats, mut changes, mut lacks) = (0, 0, 0);
         for _ in 0..20_000 {
@@ -1050,10 +1038,8 @@ mod tests {
         let all = f64::from(stats + changes + lacks);
         assert!((f64::from(stats) / all - 0.6).abs() < 0.02);
         // Soon all names exist: then files are only created as often as they are removed.
-        assert!(
-            (f64::from(lacks) / all - 0.2).abs() < 0.02,
-            "{lacks} of {all}"
-        );
+        let right = (f64::from(lacks) / all - 0.2).abs() < 0.02;
+        assert!(right, "{lacks} of {all}");
     }
 
     #[test]

@@ -220,41 +220,23 @@ mod tests {
     #[test]
     fn a_list_has_steps_that_are_repeated_and_name_sets() {
         let none = OpenFlags::NONE;
-        assert_eq!(
-            verbs("create, append 1k..16k, 2x (open, read whole, close), think 5ms"),
-            [
-                Verb::Create(none),
-                Verb::Append(1024, 16384),
-                Verb::Open(none),
-                Verb::ReadWhole(CHUNK),
-                Verb::Close,
-                Verb::Open(none),
-                Verb::ReadWhole(CHUNK),
-                Verb::Close,
-                Verb::Think(Nanos(5_000_000)),
-            ]
-        );
-        assert_eq!(
-            verbs("read 2k random, write 4k, write whole 64k, read whole 256k"),
-            [
-                Verb::Read(2048, Place::Random),
-                Verb::Write(4096, Place::Next),
-                Verb::WriteWhole(65536),
-                Verb::ReadWhole(1 << 18),
-            ]
-        );
-        let steps =
-            read("append 16k@log, stat last, open dsync last@log, replace").expect("a list");
-        let of = |n: usize| (steps[n].set.as_deref(), steps[n].last);
-        assert_eq!(
-            [of(0), of(1), of(2), of(3)],
-            [
-                (Some("log"), false),
-                (None, true),
-                (Some("log"), true),
-                (None, true)
-            ]
-        );
+        let check = |text: &str, expect: &[Verb]| assert_eq!(verbs(text), expect);
+        let twice = [Verb::Open(none), Verb::ReadWhole(CHUNK), Verb::Close].repeat(2);
+        let first = [Verb::Create(none), Verb::Append(1024, 16384)];
+        let all = [&first[..], &twice, &[Verb::Think(Nanos(5_000_000))]].concat();
+        each! { check:
+            "create, append 1k..16k, 2x (open, read whole, close), think 5ms" => &all;
+            "read 2k random, write 4k" => &[Verb::Read(2048, Place::Random), Verb::Write(4096, Place::Next)];
+            "write whole 64k, read whole 256k" => &[Verb::WriteWhole(65536), Verb::ReadWhole(1 << 18)];
+        }
+        let text = "append 16k@log, stat last, open dsync last@log, replace";
+        let steps = read(text).expect("a list");
+        let of: Vec<_> = steps
+            .iter()
+            .map(|step| (step.set.as_deref(), step.last))
+            .collect();
+        let log = Some("log");
+        assert_eq!(of, [(log, false), (None, true), (log, true), (None, true)]);
         assert_eq!(verbs("3x (2x (stat), list)").len(), 9);
     }
 

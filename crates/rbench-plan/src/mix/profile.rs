@@ -375,49 +375,31 @@ mod tests {
         };
         let set = "[set.files]\nnumber = 10\n";
         let with = |worker: &str| format!("{set}[[worker]]\n{worker}");
-        check("", 1, "lacks 'set'");
-        check(set, 1, "lacks 'worker'");
-        check("sets = 1\n", 1, "unknown key 'sets'");
-        check("[set.files]\n", 1, "lacks 'number'");
-        check("[set.files]\nnumber = 0\n", 2, "from 1 to");
-        check("[set.files]\nnumber = -1\n", 2, "from 1 to");
-        check("[set.\"../x\"]\nnumber = 1\n", 1, "not a valid name");
-        check("[set.\"a\\u0000\"]\nnumber = 1\n", 1, "not a valid name");
-        check(
-            "[set.files]\nnumber = 1\nsize = \"gama 5k\"\n",
-            3,
-            "gamma 16k",
-        );
-        check(
-            "[set.files]\nnumber = 1\nprepared = \"101%\"\n",
-            3,
-            "percentage",
-        );
-        check(
-            "[set.files]\nnumber = 1\nkind = \"pipes\"\n",
-            3,
-            "directories or links",
-        );
-        check("[set.files]\nnumber = 1\nwidth = 0\n", 3, "'width'");
-        check(&with("list = \"opn\"\n"), 4, "nearest: open");
-        check(&with("threads = 5\n"), 3, "either 'list' or 'ops'");
-        check(&with("ops = \"stat\"\n"), 4, "OPERATION=WEIGHT");
-        check(&with("ops = \"close=5\"\n"), 4, "only in a list");
-        check(&with("ops = \"stat=0\"\n"), 4, "OPERATION=WEIGHT");
-        check(&with("list = \"stat\"\nthreads = 0\n"), 5, "'threads'");
-        check(&with("list = \"stat\"\nevery = \"0\"\n"), 5, "not a time");
-        check(
-            &with("list = \"stat\"\nper = \"reader\"\n"),
-            5,
-            "NUMBER WORKER",
-        );
-        check(&with("list = 5\n"), 4, "text in quotes");
-        check(
-            &with("name = \"../up\"\nlist = \"stat\"\n"),
-            3,
-            "not a valid name",
-        );
-        check("[set.files\n", 1, "");
+        each! { check:
+            "" => 1 => "lacks 'set'";
+            set => 1 => "lacks 'worker'";
+            "sets = 1\n" => 1 => "unknown key 'sets'";
+            "[set.files]\n" => 1 => "lacks 'number'";
+            "[set.files]\nnumber = 0\n" => 2 => "from 1 to";
+            "[set.files]\nnumber = -1\n" => 2 => "from 1 to";
+            "[set.\"../x\"]\nnumber = 1\n" => 1 => "not a valid name";
+            "[set.\"a\\u0000\"]\nnumber = 1\n" => 1 => "not a valid name";
+            "[set.files]\nnumber = 1\nsize = \"gama 5k\"\n" => 3 => "gamma 16k";
+            "[set.files]\nnumber = 1\nprepared = \"101%\"\n" => 3 => "percentage";
+            "[set.files]\nnumber = 1\nkind = \"pipes\"\n" => 3 => "directories or links";
+            "[set.files]\nnumber = 1\nwidth = 0\n" => 3 => "'width'";
+            &with("list = \"opn\"\n") => 4 => "nearest: open";
+            &with("threads = 5\n") => 3 => "either 'list' or 'ops'";
+            &with("ops = \"stat\"\n") => 4 => "OPERATION=WEIGHT";
+            &with("ops = \"close=5\"\n") => 4 => "only in a list";
+            &with("ops = \"stat=0\"\n") => 4 => "OPERATION=WEIGHT";
+            &with("list = \"stat\"\nthreads = 0\n") => 5 => "'threads'";
+            &with("list = \"stat\"\nevery = \"0\"\n") => 5 => "not a time";
+            &with("list = \"stat\"\nper = \"reader\"\n") => 5 => "NUMBER WORKER";
+            &with("list = 5\n") => 4 => "text in quotes";
+            &with("name = \"../up\"\nlist = \"stat\"\n") => 3 => "not a valid name";
+            "[set.files\n" => 1 => "";
+        }
     }
 
     #[test]

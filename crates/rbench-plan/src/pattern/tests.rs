@@ -36,6 +36,12 @@ fn steps(job: &JobPlan, jobnum: u64) -> Vec<Step> {
     Steps::new(job, jobnum, |file| file_size(job, jobnum, file)).collect()
 }
 
+/// Offsets of the steps of one direction.
+fn offsets_of(steps: &[Step], direction: Direction) -> Vec<u64> {
+    let own = steps.iter().filter(|s| s.direction == direction);
+    own.map(|s| s.offset).collect()
+}
+
 /// Checks that the steps cover `from..to` of the file without overlap or gap.
 fn check_covers(steps: &[Step], from: u64, to: u64) {
     let mut places: Vec<(u64, u64)> = steps.iter().map(|s| (s.offset, s.length)).collect();
@@ -68,20 +74,16 @@ fn random_blocks_come_each_once_in_another_order_for_each_worker_and_pass() {
     assert_ne!(offsets(first), offsets(second));
     assert_ne!(offsets(first), offsets(&steps(&plan, 1)[..1024]));
     assert_eq!(offsets(&all), offsets(&steps(&plan, 0)));
-    let ascending = first
-        .windows(2)
-        .filter(|w| w[1].offset > w[0].offset)
-        .count();
+    let pairs = first.windows(2);
+    let ascending = pairs.filter(|w| w[1].offset > w[0].offset).count();
     assert!((400..620).contains(&ascending), "{ascending}");
 }
 
 #[test]
 fn mixed_sizes_cover_the_whole_file_once() {
+    let (min, max) = (4 * KIB, 64 * KIB);
     let ranges = [
-        BlockSizes::Range {
-            min: 4 * KIB,
-            max: 64 * KIB,
-        },
+        BlockSizes::Range { min, max },
         BlockSizes::Split(vec![(4 * KIB, 60), (8 * KIB, 40)]),
         BlockSizes::Split(vec![(512, 99), (1 << 20, 1)]),
     ];
@@ -121,15 +123,11 @@ fn every_size_of_a_range_is_as_frequent_as_any_other() {
     for step in &all {
         *seen.entry(step.length / KIB).or_insert(0_usize) += 1;
     }
-    assert_eq!(
-        seen.keys().copied().collect::<Vec<_>>(),
-        [4, 8, 12, 16, 20, 24, 28, 32]
-    );
+    let sizes: Vec<u64> = seen.keys().copied().collect();
+    assert_eq!(sizes, [4, 8, 12, 16, 20, 24, 28, 32]);
     let even = all.len() / 8;
-    assert!(
-        seen.values().all(|n| n.abs_diff(even) < even / 10),
-        "{seen:?}"
-    );
+    let alike = seen.values().all(|n| n.abs_diff(even) < even / 10);
+    assert!(alike, "{seen:?}");
 }
 
 #[test]
@@ -140,11 +138,8 @@ fn of_every_hundred_operations_of_a_mix_exactly_so_many_read() {
         let all = steps(&plan, 0);
         check_covers(&all, 0, 4096 * 1000);
         for hundred in all.chunks(100) {
-            let reads = hundred
-                .iter()
-                .filter(|s| s.direction == Direction::Read)
-                .count();
-            assert_eq!(reads, percent as usize);
+            let reads = offsets_of(hundred, Direction::Read);
+            assert_eq!(reads.len(), percent as usize);
         }
     }
 }
@@ -153,11 +148,7 @@ fn of_every_hundred_operations_of_a_mix_exactly_so_many_read() {
 fn in_a_sequential_mix_each_direction_begins_at_the_front() {
     let all = steps(&job(true, true, false, 4096, 4096 * 100), 0);
     for direction in [Direction::Read, Direction::Write] {
-        let offsets: Vec<u64> = all
-            .iter()
-            .filter(|s| s.direction == direction)
-            .map(|s| s.offset)
-            .collect();
+        let offsets = offsets_of(&all, direction);
         assert_eq!(offsets, (0..50).map(|i| i * 4096).collect::<Vec<_>>());
     }
 }
@@ -169,11 +160,7 @@ fn directions_of_different_sizes_do_not_hit_a_block_twice_by_themselves() {
     let all = steps(&plan, 0);
     assert_eq!(all.iter().map(|s| s.length).sum::<u64>(), 1 << 20);
     for direction in [Direction::Read, Direction::Write] {
-        let offsets: Vec<u64> = all
-            .iter()
-            .filter(|s| s.direction == direction)
-            .map(|s| s.offset)
-            .collect();
+        let offsets = offsets_of(&all, direction);
         assert_eq!(offsets.len(), offsets.iter().collect::<BTreeSet<_>>().len());
     }
 }
@@ -198,10 +185,8 @@ fn offsets_budgets_and_passes_are_kept() {
     assert_eq!(count(&|p| p.io_size = Some(8 * KIB)), (2, 1));
     assert_eq!(count(&|p| p.io_size = Some(10 * KIB)), (3, 1));
     assert_eq!(count(&|p| p.io_size = Some(160 * KIB)), (40, 1));
-    assert_eq!(
-        count(&|p| (p.io_size, p.loops) = (Some(8 * KIB), 2)),
-        (4, 2)
-    );
+    let twice = count(&|p| (p.io_size, p.loops) = (Some(8 * KIB), 2));
+    assert_eq!(twice, (4, 2));
 }
 
 #[test]
@@ -231,12 +216,10 @@ fn files_are_served_as_asked_for() {
         let (_, all) = files_of(service, 4, open);
         all.iter().map(|s| s.file).collect::<Vec<_>>()
     };
-    assert_eq!(order(FileService::Sequential, 4), [0, 0, 1, 1, 2, 2, 3, 3]);
+    let pairs = [0, 0, 1, 1, 2, 2, 3, 3];
+    assert_eq!(order(FileService::Sequential, 4), pairs);
     assert_eq!(order(FileService::RoundRobin(1), 4)[..4], [0, 1, 2, 3]);
-    assert_eq!(
-        order(FileService::RoundRobin(2), 4),
-        [0, 0, 1, 1, 2, 2, 3, 3]
-    );
+    assert_eq!(order(FileService::RoundRobin(2), 4), pairs);
     let two = order(FileService::RoundRobin(1), 2);
     assert_eq!(two, [0, 1, 0, 1, 2, 3, 2, 3]);
     let (mut plan, _) = files_of(FileService::RoundRobin(1), 100, 100);
@@ -277,23 +260,17 @@ fn files_of_a_range_of_sizes_are_multiples_of_the_block() {
     let mut plan = job(false, true, false, 4096, 0);
     plan.files.size = (5000, 64 * KIB);
     (plan.files.count, plan.files.open) = (200, 200);
-    let sizes: Vec<u64> = (0..200).map(|file| file_size(&plan, 0, file)).collect();
-    assert!(
-        sizes
-            .iter()
-            .all(|n| n % 4096 == 0 && (4096..=64 * KIB).contains(n))
-    );
+    let sizes_of = |jobnum| -> Vec<u64> {
+        let files = 0..200;
+        files.map(|file| file_size(&plan, jobnum, file)).collect()
+    };
+    let sizes = sizes_of(0);
+    let fits = |n: &u64| n % 4096 == 0 && (4096..=64 * KIB).contains(n);
+    assert!(sizes.iter().all(fits));
     assert!(sizes.iter().collect::<BTreeSet<_>>().len() > 10);
-    assert_ne!(
-        sizes,
-        (0..200)
-            .map(|file| file_size(&plan, 1, file))
-            .collect::<Vec<_>>()
-    );
-    assert_eq!(
-        steps(&plan, 0).iter().map(|s| s.length).sum::<u64>(),
-        sizes.iter().sum::<u64>()
-    );
+    assert_ne!(sizes, sizes_of(1));
+    let moved: u64 = steps(&plan, 0).iter().map(|s| s.length).sum();
+    assert_eq!(moved, sizes.iter().sum::<u64>());
 }
 
 #[test]
@@ -357,25 +334,15 @@ fn pareto_gives_a_share_of_the_blocks_the_rest_of_the_accesses() {
 fn normal_offsets_have_the_deviation_asked_for() {
     let seen = hits(Distribution::Normal(10.0), 10_000, 200_000);
     let all = 200_000.0;
-    let mean = seen
-        .iter()
-        .zip(0_u32..)
-        .map(|(n, i)| *n as f64 * f64::from(i))
-        .sum::<f64>()
-        / all;
-    let square = |i: u32| (f64::from(i) - mean).powi(2);
-    let variance = seen
-        .iter()
-        .zip(0..)
-        .map(|(n, i)| *n as f64 * square(i))
-        .sum::<f64>()
-        / all;
+    let mean_of = |value: &dyn Fn(f64) -> f64| {
+        let weighed = seen.iter().zip(0_u32..);
+        let sum: f64 = weighed.map(|(n, i)| *n as f64 * value(f64::from(i))).sum();
+        sum / all
+    };
+    let mean = mean_of(&|i| i);
+    let deviation = mean_of(&|i| (i - mean).powi(2)).sqrt();
     assert!((mean - 5000.0).abs() < 20.0, "{mean}");
-    assert!(
-        (variance.sqrt() - 1000.0).abs() < 20.0,
-        "{}",
-        variance.sqrt()
-    );
+    assert!((deviation - 1000.0).abs() < 20.0, "{deviation}");
 }
 
 #[test]
@@ -396,10 +363,8 @@ fn without_a_map_every_aligned_place_is_drawn_and_fits() {
     plan.pattern.align = Each::same(512);
     plan.pace.time_based = true;
     let all: Vec<Step> = Steps::new(&plan, 0, |_| 64 * KIB).take(20_000).collect();
-    assert!(
-        all.iter()
-            .all(|s| s.offset % 512 == 0 && s.offset + 4096 <= 64 * KIB)
-    );
+    let fits = |s: &Step| s.offset % 512 == 0 && s.offset + 4096 <= 64 * KIB;
+    assert!(all.iter().all(fits));
     let places: BTreeSet<u64> = all.iter().map(|s| s.offset).collect();
     assert_eq!(places.len(), 121);
 }
@@ -409,10 +374,8 @@ fn a_percentage_of_random_operations_leaves_the_others_in_sequence() {
     let mut plan = random(4096, 64 << 20);
     plan.pattern.random_percent.read = 30;
     let all = steps(&plan, 0);
-    let follows = all
-        .windows(2)
-        .filter(|w| w[1].offset == w[0].offset + 4096)
-        .count();
+    let pairs = all.windows(2);
+    let follows = pairs.filter(|w| w[1].offset == w[0].offset + 4096).count();
     let share = follows as f64 / all.len() as f64;
     assert!((share - 0.7).abs() < 0.02, "{share}");
     plan.pattern.random_percent.read = 0;

@@ -572,6 +572,18 @@ mod tests {
         plan(&of(MixText::List(text.to_owned())), None)
     }
 
+    fn ops(text: &str) -> Mix {
+        of(MixText::Ops(text.to_owned()))
+    }
+
+    /// A profile; without a text it is built in.
+    fn profile(name: &str, text: Option<Result<&str, &str>>) -> Mix {
+        of(MixText::Profile {
+            name: name.to_owned(),
+            text: text.map(|text| text.map(str::to_owned).map_err(str::to_owned)),
+        })
+    }
+
     #[test]
     fn opens_get_the_flags_that_their_steps_need() {
         let plan = list(
@@ -579,33 +591,26 @@ mod tests {
              open, read whole, append 1k, close, open, read 4k, close, open, write 4k, close",
         )
         .expect("a plan");
-        let flags: Vec<(bool, bool, bool)> = plan.roles[0]
-            .steps
-            .iter()
-            .filter_map(|step| match step.verb {
-                Verb::Create(flags) | Verb::Open(flags) => {
-                    Some((flags.reads(), flags.writes(), flags.has(linux::APPEND)))
-                }
-                _ => None,
-            })
-            .collect();
-        assert_eq!(
-            flags,
-            [
-                (false, true, true),
-                (false, true, false),
-                (true, true, true),
-                (true, false, false),
-                (false, true, false)
-            ]
-        );
+        let steps = plan.roles[0].steps.iter();
+        let flags = steps.filter_map(|step| match step.verb {
+            Verb::Create(flags) | Verb::Open(flags) => {
+                Some((flags.reads(), flags.writes(), flags.has(linux::APPEND)))
+            }
+            _ => None,
+        });
+        let expect = [
+            (false, true, true),
+            (false, true, false),
+            (true, true, true),
+            (true, false, false),
+            (false, true, false),
+        ];
+        assert_eq!(flags.collect::<Vec<_>>(), expect);
     }
 
     #[test]
     fn operations_that_are_drawn_keep_their_dsync() {
-        let mix = of(MixText::Ops(
-            "create dsync=1,open dsync=1,create=1".to_owned(),
-        ));
+        let mix = ops("create dsync=1,open dsync=1,create=1");
         let plan = plan(&mix, None).expect("a plan");
         let steps = plan.roles[0].steps.iter();
         let synced: Vec<bool> = steps.map(|step| step.verb.syncs()).collect();
@@ -634,16 +639,11 @@ mod tests {
     #[test]
     fn rows_are_those_of_the_kinds_of_steps_and_of_all() {
         let plan = list("2x (open, read whole, close), stat, mkdir, rmdir").expect("a plan");
-        let names: Vec<&str> = plan.roles[0]
-            .rows
-            .iter()
-            .map(|row| row.name.as_str())
-            .collect();
+        let rows = plan.roles[0].rows.iter();
+        let names: Vec<&str> = rows.map(|row| row.name.as_str()).collect();
         assert_eq!(
-            names,
-            [
-                "open", "read", "close", "stat", "mkdir", "rmdir", "all", "round"
-            ]
+            names.join(" "),
+            "open read close stat mkdir rmdir all round"
         );
         assert_eq!(plan.sets[1].kind, SetKind::Directories);
         assert_eq!(plan.roles[0].row_of_closes(), 2);
@@ -651,13 +651,10 @@ mod tests {
 
     #[test]
     fn every_built_in_profile_can_be_done() {
-        for (name, text) in profile::BUILT_IN {
-            let mix = of(MixText::Profile {
-                name: (*name).to_owned(),
-                text: None,
-            });
+        for (name, text) in super::profile::BUILT_IN {
+            let mix = profile(name, None);
             let whole = plan(&mix, None).unwrap_or_else(|error| panic!("{error}"));
-            let read = profile::read(text).expect("it can be read");
+            let read = super::profile::read(text).expect("it can be read");
             let threads: u32 = read.workers.iter().map(|worker| worker.threads).sum();
             assert_eq!(whole.threads(), threads, "{name}");
             let few = plan(&mix, Some(4)).unwrap_or_else(|error| panic!("{error}"));
@@ -674,63 +671,33 @@ mod tests {
             },
             ..mix
         };
-        let named = |name: &str| {
-            of(MixText::Profile {
-                name: name.to_owned(),
-                text: None,
-            })
-        };
-        let able = [
-            "varmail",
-            "fileserver",
-            "webserver",
-            "webproxy",
-            "oltp",
-            "videoserver",
-            "openfiles",
-            "database",
-        ];
-        for (name, _) in profile::BUILT_IN {
-            let plan_result = plan(&with(named(name), 4), None);
-            assert_eq!(
-                plan_result.is_ok(),
-                able.contains(name),
-                "{name}: {plan_result:?}"
-            );
+        let able = "varmail fileserver webserver webproxy oltp videoserver openfiles database";
+        let able: Vec<&str> = able.split(' ').collect();
+        for (name, _) in super::profile::BUILT_IN {
+            let got = plan(&with(profile(name, None), 4), None);
+            assert_eq!(got.is_ok(), able.contains(name), "{name}: {got:?}");
         }
         let check = |mix: Mix, depth, expect: &str| {
             assert_eq!(plan(&with(mix, depth), None).expect_err(expect), expect);
         };
-        let ops = "stat=1,list=1,chmod=1,list=2,readlink=1,access=1,utimes=1";
-        let words = "list, chmod, readlink, access, utimes";
-        check(
-            of(MixText::Ops(ops.to_owned())),
-            1,
-            &format!("--ops: --engine io_uring does not perform {words}: use --engine sync"),
-        );
-        check(
-            named("git"),
-            1,
-            "--profile git: line 30: --engine io_uring does not perform utimes: use --engine sync",
-        );
         let few = Mix {
             files: Some(15),
-            ..of(MixText::Ops("create=1,delete=1".to_owned()))
+            ..ops("create=1,delete=1")
         };
-        check(
-            few.clone(),
-            16,
-            "--ops: the set 'files' has 15 names for 16 rounds in flight that change it: each needs its own name (--iodepth, --threads, --scale)",
-        );
+        each! { check:
+            ops("stat=1,list=1,chmod=1,list=2,readlink=1,access=1,utimes=1") => 1 =>
+                "--ops: --engine io_uring does not perform list, chmod, readlink, access, utimes: use --engine sync";
+            profile("git", None) => 1 =>
+                "--profile git: line 30: --engine io_uring does not perform utimes: use --engine sync";
+            few.clone() => 16 =>
+                "--ops: the set 'files' has 15 names for 16 rounds in flight that change it: each needs its own name (--iodepth, --threads, --scale)";
+        }
         assert!(plan(&with(few, 15), None).is_ok());
         let custom = |list: &str| {
             let text = format!(
                 "[set.files]\nnumber = 50\n[set.log]\nnumber = 1\n[[worker]]\nfirst = \"open@log\"\nlist = \"{list}\"\n"
             );
-            of(MixText::Profile {
-                name: "mine.toml".to_owned(),
-                text: Some(Ok(text)),
-            })
+            profile("mine.toml", Some(Ok(&text)))
         };
         for (list, word) in [
             ("stat, close@log, open@log", "close"),
@@ -744,15 +711,12 @@ mod tests {
             check(custom(list), 2, &expect);
             assert!(plan(&with(custom(list), 1), None).is_ok(), "{list}");
         }
-        let shares = "open, read whole, close, append 10@log, fsync@log, fstat@log";
-        assert!(plan(&with(custom(shares), 8), None).is_ok());
-        assert!(
-            plan(
-                &with(custom("write 10@log, read 10@log, truncate 0@log"), 8),
-                None
-            )
-            .is_ok()
-        );
+        for shares in [
+            "open, read whole, close, append 10@log, fsync@log, fstat@log",
+            "write 10@log, read 10@log, truncate 0@log",
+        ] {
+            assert!(plan(&with(custom(shares), 8), None).is_ok());
+        }
     }
 
     #[test]
@@ -761,51 +725,24 @@ mod tests {
             let error = plan(&mix, threads).expect_err(part);
             assert!(error.contains(part), "{error}");
         };
-        let ops = |text: &str| of(MixText::Ops(text.to_owned()));
-        check(ops("stat"), None, "--ops: ");
-        check(
-            Mix {
-                files: Some(3),
-                ..ops("create=1,unlink=1")
-            },
-            Some(4),
-            "3 names for 4 workers",
-        );
-        check(
-            Mix {
-                files: Some(0),
-                ..ops("stat=1")
-            },
-            None,
-            "--files must be",
-        );
-        let profile = |text: &str| {
-            of(MixText::Profile {
-                name: "mine.toml".to_owned(),
-                text: Some(Ok(text.to_owned())),
-            })
+        let mine = |text: &str| profile("mine.toml", Some(Ok(text)));
+        let with = |files: u64, mix: Mix| Mix {
+            files: Some(files),
+            ..mix
         };
-        check(profile("x = 1\n"), None, "mine.toml: line 1: ");
-        let text = "[set.files]\nnumber = 5\n[[worker]]\nlist = \"open\"\n";
-        check(profile(text), None, "--profile mine.toml: line 3: ");
-        check(
-            of(MixText::Profile {
-                name: "x.toml".to_owned(),
-                text: Some(Err("gone".to_owned())),
-            }),
-            None,
-            "x.toml cannot be read: gone",
-        );
-        check(
-            Mix {
-                rate: Some(10.0),
-                ..of(MixText::Profile {
-                    name: "oltp".to_owned(),
-                    text: None,
-                })
-            },
-            None,
-            "--rate needs a single kind",
-        );
+        let rated = Mix {
+            rate: Some(10.0),
+            ..profile("oltp", None)
+        };
+        each! { check:
+            ops("stat") => None => "--ops: ";
+            with(3, ops("create=1,unlink=1")) => Some(4) => "3 names for 4 workers";
+            with(0, ops("stat=1")) => None => "--files must be";
+            mine("x = 1\n") => None => "mine.toml: line 1: ";
+            mine("[set.files]\nnumber = 5\n[[worker]]\nlist = \"open\"\n") => None =>
+                "--profile mine.toml: line 3: ";
+            profile("x.toml", Some(Err("gone"))) => None => "x.toml cannot be read: gone";
+            rated => None => "--rate needs a single kind";
+        }
     }
 }

@@ -59,6 +59,15 @@ fn meta(
     planned(common, Workload::Meta(meta), facts)
 }
 
+/// A valid plan on twelve ranks.
+fn meta_plan(change: impl FnOnce(&mut spec::Common, &mut spec::Meta)) -> (Plan, MetaPlan) {
+    let plan = meta(change, &twelve()).expect("valid");
+    match plan.work.clone() {
+        Work::Meta(work) => (plan, work),
+        other => panic!("{other:?}"),
+    }
+}
+
 fn io(
     change: impl FnOnce(&mut spec::Common, &mut spec::Io),
     facts: &Facts,
@@ -94,10 +103,7 @@ macro_rules! refused {
 
 #[test]
 fn a_bare_meta_is_the_published_metadata_test() {
-    let plan = meta(|_, _| (), &twelve()).expect("valid");
-    let Work::Meta(work) = &plan.work else {
-        panic!("not meta")
-    };
+    let (plan, work) = meta_plan(|_, _| ());
     assert_eq!((work.nodes, work.items_per_rank), (4, 400));
     let native = PHASES.iter().filter(|p| p.by_default).count();
     assert_eq!((work.phases.len(), native), (12, 12));
@@ -106,30 +112,16 @@ fn a_bare_meta_is_the_published_metadata_test() {
 
 #[test]
 fn asked_phases_bring_what_they_need() {
-    let plan = meta(|_, m| m.phases = Some(vec![PhaseKind::FileStat]), &twelve()).expect("valid");
-    let Work::Meta(work) = &plan.work else {
-        panic!("not meta")
-    };
-    assert_eq!(
-        work.kinds().collect::<Vec<_>>(),
-        [
-            PhaseKind::TreeCreate,
-            PhaseKind::FileCreate,
-            PhaseKind::FileStat
-        ]
-    );
-    assert_eq!(
-        plan.notes,
-        ["--phases also needs tree-create and file-create"]
-    );
+    let phases = kinds(&[PhaseKind::FileStat]);
+    assert_eq!(phases, "tree-create file-create file-stat");
+    let (plan, _) = meta_plan(|_, m| m.phases = Some(vec![PhaseKind::FileStat]));
+    let note = "--phases also needs tree-create and file-create";
+    assert_eq!(plan.notes, [note]);
 }
 
 /// The phases for the requested ones with their prerequisites, in order.
 fn kinds(asked: &[PhaseKind]) -> String {
-    let plan = meta(|_, m| m.phases = Some(asked.to_vec()), &twelve()).expect("valid");
-    let Work::Meta(work) = &plan.work else {
-        panic!("not meta")
-    };
+    let (_, work) = meta_plan(|_, m| m.phases = Some(asked.to_vec()));
     let names = work.kinds().map(|kind| kind.info().name);
     names.collect::<Vec<_>>().join(" ")
 }
@@ -138,49 +130,34 @@ fn kinds(asked: &[PhaseKind]) -> String {
 fn hard_links_are_made_when_asked_for_and_removed_before_the_tree() {
     let phases = "tree-create file-create file-link";
     assert_eq!(kinds(&[PhaseKind::FileLink]), phases);
-    assert_eq!(
-        kinds(&[PhaseKind::LinkRemove]),
-        format!("{phases} link-remove")
-    );
-    assert_eq!(
-        kinds(&[PhaseKind::FileLink, PhaseKind::TreeRemove]),
-        format!("{phases} link-remove file-remove tree-remove")
-    );
-    assert_eq!(
-        kinds(&[PhaseKind::FileLink, PhaseKind::FileRemove]),
-        format!("{phases} link-remove file-remove")
-    );
+    let check =
+        |asked: &[PhaseKind], more: &str| assert_eq!(kinds(asked), format!("{phases} {more}"));
+    check(&[PhaseKind::LinkRemove], "link-remove");
+    let both = [PhaseKind::FileLink, PhaseKind::TreeRemove];
+    check(&both, "link-remove file-remove tree-remove");
+    let both = [PhaseKind::FileLink, PhaseKind::FileRemove];
+    check(&both, "link-remove file-remove");
     let others = kinds(&[PhaseKind::FileStat, PhaseKind::TreeRemove]);
-    assert_eq!(
-        others,
-        "tree-create file-create file-stat file-remove tree-remove"
-    );
+    let expect = "tree-create file-create file-stat file-remove tree-remove";
+    assert_eq!(others, expect);
 }
 
 #[test]
 fn what_phases_fill_is_emptied_before_others_fill_or_remove_it() {
     let phases = "tree-create dir-create dir-fill-10 dir-list-10";
     assert_eq!(kinds(&[PhaseKind::DirList10]), phases);
-    assert_eq!(
-        kinds(&[PhaseKind::DirList10, PhaseKind::DirList1k]),
-        format!("{phases} dir-empty-10 dir-fill-1k dir-list-1k")
-    );
-    assert_eq!(
-        kinds(&[PhaseKind::DirResolve, PhaseKind::DirRemove]),
-        "tree-create dir-create dir-deepen dir-resolve dir-flatten dir-remove"
-    );
-    assert_eq!(
-        kinds(&[PhaseKind::FileListxattr10, PhaseKind::FileRead10]),
-        "tree-create file-create file-setxattr file-setxattr-9 file-listxattr-10 file-build-10 file-read-10"
-    );
-    assert_eq!(
-        kinds(&[
-            PhaseKind::FileReadlink,
-            PhaseKind::FileMknod,
-            PhaseKind::FileRemove
-        ]),
-        "tree-create file-create file-mknod node-remove file-symlink file-readlink symlink-remove file-remove"
-    );
+    let check = |asked: &[PhaseKind], expect: &str| assert_eq!(kinds(asked), expect);
+    use PhaseKind::*;
+    each! { check:
+        &[DirList10, DirList1k] =>
+            &format!("{phases} dir-empty-10 dir-fill-1k dir-list-1k");
+        &[DirResolve, DirRemove] =>
+            "tree-create dir-create dir-deepen dir-resolve dir-flatten dir-remove";
+        &[FileListxattr10, FileRead10] =>
+            "tree-create file-create file-setxattr file-setxattr-9 file-listxattr-10 file-build-10 file-read-10";
+        &[FileReadlink, FileMknod, FileRemove] =>
+            "tree-create file-create file-mknod node-remove file-symlink file-readlink symlink-remove file-remove";
+    }
 }
 
 fn ops(change: impl FnOnce(&mut spec::Ops)) -> Result<crate::MetaPlan, String> {
@@ -234,61 +211,34 @@ fn rows_of_the_table_are_shown_and_what_they_need_is_not() {
             ("file-symlink", true),
         ]
     );
-    for (expect, change) in [
-        (
-            "--only newchunk leaves no row to measure: it makes no system call",
-            (|ops| {
-                ops.only = Some(vec![
-                    rbench_core::operations::row("newchunk").expect("a row"),
-                ])
-            }) as fn(&mut spec::Ops),
-        ),
-        ("--ops and --time cannot be combined", |ops| {
-            (ops.operations, ops.time) = (Some(1), Some(Nanos(1)));
-        }),
-        ("--ops must be at least 1", |ops| ops.operations = Some(0)),
-        ("--ops 99999999999999", |ops| {
-            ops.operations = Some(99_999_999_999_999)
-        }),
-        ("--time must be longer than 0", |ops| {
-            ops.time = Some(Nanos(0))
-        }),
-    ] {
+    let check = |expect: &str, change: &dyn Fn(&mut spec::Ops)| {
         let got = ops(change).expect_err(expect);
         assert!(got.contains(expect), "'{got}' does not contain '{expect}'");
+    };
+    each! { check:
+        "--only newchunk leaves no row to measure: it makes no system call" =>
+            &|ops| ops.only = only(&["newchunk"]);
+        "--ops and --time cannot be combined" =>
+            &|ops| (ops.operations, ops.time) = (Some(1), Some(Nanos(1)));
+        "--ops must be at least 1" => &|ops| ops.operations = Some(0);
+        "--ops 99999999999999" => &|ops| ops.operations = Some(99_999_999_999_999);
+        "--time must be longer than 0" => &|ops| ops.time = Some(Nanos(0));
     }
 }
 
 #[test]
 fn removing_the_tree_needs_its_items_removed_first() {
-    let phases = Some(vec![PhaseKind::FileCreate, PhaseKind::TreeRemove]);
-    let plan = meta(|_, m| m.phases = phases, &twelve()).expect("valid");
-    let Work::Meta(work) = &plan.work else {
-        panic!("not meta")
-    };
-    let expect = [
-        PhaseKind::TreeCreate,
-        PhaseKind::FileCreate,
-        PhaseKind::FileRemove,
-        PhaseKind::TreeRemove,
-    ];
-    assert_eq!(work.kinds().collect::<Vec<_>>(), expect);
+    let phases = kinds(&[PhaseKind::FileCreate, PhaseKind::TreeRemove]);
+    assert_eq!(phases, "tree-create file-create file-remove tree-remove");
 }
 
 #[test]
 fn items_per_rank_are_spread_over_the_tree_and_rounding_is_said() {
-    let plan = meta(
-        |_, m| (m.items_per_rank, m.branch, m.depth) = (Some(5000), Some(1), Some(2)),
-        &twelve(),
-    );
-    let plan = plan.expect("valid");
-    let Work::Meta(work) = &plan.work else {
-        panic!("not meta")
-    };
-    assert_eq!(
-        (work.shape.items_per_node, work.items_per_rank),
-        (1666, 4998)
-    );
+    let (plan, work) = meta_plan(|_, m| {
+        (m.items_per_rank, m.branch, m.depth) = (Some(5000), Some(1), Some(2));
+    });
+    let items = (work.shape.items_per_node, work.items_per_rank);
+    assert_eq!(items, (1666, 4998));
     assert_eq!(plan.notes.len(), 1);
 }
 
@@ -314,23 +264,15 @@ fn impossible_metadata_runs_are_refused_by_the_name_of_the_flag() {
         assert!(got.contains(expect), "'{got}' does not contain '{expect}'");
     };
     let twelve = &twelve();
-    let needs = "needs --iterations auto";
-    check(&format!("--precision {needs}"), twelve, |c| {
-        c.auto.precision = Some(0.05)
-    });
-    check(&format!("--max-iterations {needs}"), twelve, |c| {
-        c.auto.max_iterations = Some(5)
-    });
-    check("--max-iterations 2 is too few", twelve, |c| {
-        (c.auto.wanted, c.auto.max_iterations) = (true, Some(2));
-    });
-    check("--max-time", twelve, |c| {
-        (c.auto.wanted, c.auto.max_time) = (true, Some(Nanos(0)))
-    });
-    check("--iterations", twelve, |c| c.iterations = Some(0));
-    check("--shift 1 needs several ranks", &facts(&[0]), |c| {
-        c.shift = Some(1)
-    });
+    each! { check:
+        "--precision needs --iterations auto" => twelve => |c| c.auto.precision = Some(0.05);
+        "--max-iterations needs --iterations auto" => twelve => |c| c.auto.max_iterations = Some(5);
+        "--max-iterations 2 is too few" =>
+            twelve => |c| (c.auto.wanted, c.auto.max_iterations) = (true, Some(2));
+        "--max-time" => twelve => |c| (c.auto.wanted, c.auto.max_time) = (true, Some(Nanos(0)));
+        "--iterations" => twelve => |c| c.iterations = Some(0);
+        "--shift 1 needs several ranks" => &facts(&[0]) => |c| c.shift = Some(1);
+    }
 }
 
 #[test]
@@ -400,16 +342,14 @@ fn options_of_the_pattern_and_the_data_that_exclude_each_other_are_refused() {
         "--direct --engine mmap" => "--direct and --engine mmap cannot be combined";
         "--engine falloc" => "--engine falloc moves no data";
     }
-    for (change, expect) in [
-        (
-            (|i| i.compress = Some(101)) as fn(&mut spec::Io),
-            "--compress 101 is not a percentage",
-        ),
-        (|i| i.dedupe = Some(101), "--dedupe 101 is not a percentage"),
-    ] {
+    let check = |expect: &str, change: fn(&mut spec::Io)| {
         let got = io(|_, i| change(i), &twelve()).expect_err(expect);
         assert!(got.contains(expect), "{got}");
-    }
+    };
+    check("--compress 101 is not a percentage", |i| {
+        i.compress = Some(101)
+    });
+    check("--dedupe 101 is not a percentage", |i| i.dedupe = Some(101));
 }
 
 #[test]
@@ -537,49 +477,35 @@ fn small_files_are_moved_in_blocks_of_at_most_their_size() {
 #[test]
 fn a_time_or_a_rate_measures_what_was_asked_for_and_prepares_the_rest() {
     let of = |change: &dyn Fn(&mut spec::Meta)| {
-        let plan = meta(
-            |c, m| {
-                c.threads = Some(2);
-                m.phases = Some(vec![PhaseKind::FileRemove]);
-                change(m);
-            },
-            &twelve(),
-        );
-        let Work::Meta(meta) = plan.expect("a plan").work else {
-            panic!("it is metadata");
-        };
+        let (_, meta) = meta_plan(|c, m| {
+            c.threads = Some(2);
+            m.phases = Some(vec![PhaseKind::FileRemove]);
+            change(m);
+        });
         meta
     };
     let shown = |meta: &MetaPlan| -> Vec<PhaseKind> {
         let shown = meta.phases.iter().filter(|p| p.showing == Showing::Phase);
         shown.map(|phase| phase.kind).collect()
     };
+    let phase = |meta: &MetaPlan, kind| {
+        let mut phases = meta.phases.iter();
+        phases.find(|p| p.kind == kind).cloned().expect("the phase")
+    };
     let second = Some(Nanos(1_000_000_000));
     let rated = of(&|m| (m.time, m.rate) = (second, Some(2400.0)));
     assert_eq!(shown(&rated), [PhaseKind::FileRemove]);
     // 100 for each of 24 workers in a second, and one in reserve.
     assert_eq!(rated.items_per_rank, 202);
-    let removal = rated
-        .phases
-        .iter()
-        .find(|p| p.kind == PhaseKind::FileRemove);
-    let removal = removal.expect("the phase");
+    let removal = phase(&rated, PhaseKind::FileRemove);
     assert_eq!(removal.deadline, second);
     assert_eq!(removal.open_loop.map(|open| open.rate), Some(2400.0));
-    let creation = rated
-        .phases
-        .iter()
-        .find(|p| p.kind == PhaseKind::FileCreate);
-    let creation = creation.expect("it is needed");
+    let creation = phase(&rated, PhaseKind::FileCreate);
     assert_eq!((creation.deadline, creation.open_loop), (None, None));
     // The number is unknown: items are created for the same time.
     let closed = of(&|m| m.time = second);
     assert!(closed.open_ended());
-    let creation = closed
-        .phases
-        .iter()
-        .find(|p| p.kind == PhaseKind::FileCreate);
-    assert_eq!(creation.and_then(|phase| phase.deadline), second);
+    assert_eq!(phase(&closed, PhaseKind::FileCreate).deadline, second);
     // Repeatable phases need no more items than requested.
     let stat = of(&|m| {
         m.phases = Some(vec![PhaseKind::FileStat]);
@@ -612,10 +538,7 @@ fn flight(engine: &str, depth: u32) -> spec::InFlight {
 #[test]
 fn names_in_flight_are_a_matter_of_the_ring_and_leave_out_what_it_does_not_perform() {
     let planned = |engine: &str, depth| {
-        let plan = meta(|_, m| m.in_flight = flight(engine, depth), &twelve()).expect("fine");
-        let Work::Meta(meta) = plan.work.clone() else {
-            unreachable!("it is meta");
-        };
+        let (plan, meta) = meta_plan(|_, m| m.in_flight = flight(engine, depth));
         (meta, plan.describe())
     };
     let says = |rows: &[Setting], name: &str| {
@@ -626,31 +549,22 @@ fn names_in_flight_are_a_matter_of_the_ring_and_leave_out_what_it_does_not_perfo
         let (plan, rows) = planned(engine, 1);
         assert_eq!(plan.in_flight, None);
         assert!(plan.runs(PhaseKind::DirList));
-        assert_eq!(
-            (says(&rows, "engine"), says(&rows, "iodepth")),
-            (None, None)
-        );
+        let said = (says(&rows, "engine"), says(&rows, "iodepth"));
+        assert_eq!(said, (None, None));
     }
-    let ring = |_: &mut spec::Common, m: &mut spec::Meta| m.in_flight = flight("io_uring", 8);
-    assert_eq!(
-        meta(ring, &twelve()).expect("valid").notes,
-        ["--engine io_uring does not perform dir-list: it is left out"]
-    );
+    let (plan, _) = meta_plan(|_, m| m.in_flight = flight("io_uring", 8));
+    let note = "--engine io_uring does not perform dir-list: it is left out";
+    assert_eq!(plan.notes, [note]);
     for depth in [1, 32, 4096] {
         let (plan, rows) = planned("io_uring", depth);
         assert_eq!(plan.in_flight, Some(depth));
-        assert!(
-            !plan.runs(PhaseKind::DirList),
-            "left out of what is run by default"
-        );
+        let by_default = plan.runs(PhaseKind::DirList);
+        assert!(!by_default, "left out of what is run by default");
         assert!(plan.runs(PhaseKind::FileRename));
         assert_eq!(says(&rows, "engine").as_deref(), Some("io_uring"));
         assert_eq!(says(&rows, "iodepth"), Some(depth.to_string()));
-        assert_eq!(
-            says(&rows, "phases"),
-            None,
-            "as many as there are by default"
-        );
+        let phases = says(&rows, "phases");
+        assert_eq!(phases, None, "as many as there are by default");
     }
 }
 
@@ -665,27 +579,15 @@ fn impossible_names_in_flight_are_refused_by_the_name_of_the_flag() {
         assert_eq!(refusal, expect, "{engine} {depth} {phases:?}");
     };
     use PhaseKind::*;
-    check("io_uring", 0, &[], "--iodepth must be at least 1");
-    check(
-        "io_uring",
-        4097,
-        &[],
-        "--iodepth 4097 is more than 4096, the most operations that a worker can have in flight",
-    );
-    for engine in ["", "sync"] {
-        check(
-            engine,
-            2,
-            &[],
-            "--iodepth 2 needs --engine io_uring: system calls are made one at a time",
-        );
+    each! { check:
+        "io_uring" => 0 => &[] => "--iodepth must be at least 1";
+        "io_uring" => 4097 => &[] =>
+            "--iodepth 4097 is more than 4096, the most operations that a worker can have in flight";
+        "" => 2 => &[] => "--iodepth 2 needs --engine io_uring: system calls are made one at a time";
+        "sync" => 2 => &[] =>
+            "--iodepth 2 needs --engine io_uring: system calls are made one at a time";
+        "psync" => 1 => &[] => "--engine psync is not one of sync, io_uring";
     }
-    check(
-        "psync",
-        1,
-        &[],
-        "--engine psync is not one of sync, io_uring",
-    );
     for (kind, name) in [
         (DirList, "dir-list"),
         (FileChmod, "file-chmod"),
@@ -694,11 +596,7 @@ fn impossible_names_in_flight_are_refused_by_the_name_of_the_flag() {
         (FileRemovexattr, "file-removexattr"),
         (FileStatfs, "file-statfs"),
     ] {
-        check(
-            "io_uring",
-            4,
-            &[kind],
-            &format!("--engine io_uring does not perform {name}: use --engine sync"),
-        );
+        let expect = format!("--engine io_uring does not perform {name}: use --engine sync");
+        check("io_uring", 4, &[kind], &expect);
     }
 }

@@ -94,26 +94,16 @@ mod tests {
             assert!(error.message.contains(part), "{step}: {error}");
             assert!(!error.message.contains('\n'), "{error}");
         };
-        check(
-            "[[step]]\nname = \"a\"\nrn = \"io\"\n",
-            5,
-            "unknown key 'rn'",
-        );
-        check("[[step]]\nname = \"a\"\nrun = io\n", 5, "");
-        check("[[step]]\nname = \"a\"\n", 3, "lacks 'run'");
-        check("[[step]]\nrun = \"io\"\nname = 5\n", 5, "text in quotes");
-        check("stp = 1\n", 3, "unknown key 'stp'");
-        check("", 1, "lacks 'step'");
-        check(
-            "[[step]]\nname = \"a\"\nrun = \"io\"\nranks = 0\n",
-            6,
-            "at least 1",
-        );
-        check(
-            "[[step]]\nname = \"a\"\nrun = \"io\"\nover = [\"bs\"]\n",
-            6,
-            "KEY=V1",
-        );
+        each! { check:
+            "[[step]]\nname = \"a\"\nrn = \"io\"\n" => 5 => "unknown key 'rn'";
+            "[[step]]\nname = \"a\"\nrun = io\n" => 5 => "";
+            "[[step]]\nname = \"a\"\n" => 3 => "lacks 'run'";
+            "[[step]]\nrun = \"io\"\nname = 5\n" => 5 => "text in quotes";
+            "stp = 1\n" => 3 => "unknown key 'stp'";
+            "" => 1 => "lacks 'step'";
+            "[[step]]\nname = \"a\"\nrun = \"io\"\nranks = 0\n" => 6 => "at least 1";
+            "[[step]]\nname = \"a\"\nrun = \"io\"\nover = [\"bs\"]\n" => 6 => "KEY=V1";
+        }
         let twice = "[[step]]\nname = \"a\"\nrun = \"io\"\n";
         check(&format!("{twice}{twice}"), 6, "two steps have the name 'a'");
     }

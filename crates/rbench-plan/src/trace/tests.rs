@@ -20,12 +20,30 @@ fn read_with(format: Format, text: &str, reading: &Reading) -> Result<Out, Strin
     let mut out = Out::default();
     for (number, line) in text.lines().enumerate() {
         let number = number as u64 + 1;
-        reader
-            .line(number, line.as_bytes(), &mut out)
-            .map_err(|why| format!("line {number}: {why}"))?;
+        let read = reader.line(number, line.as_bytes(), &mut out);
+        read.map_err(|why| format!("line {number}: {why}"))?;
     }
     reader.end(&mut out)?;
     Ok(out)
+}
+
+/// What a survey finds in these operations.
+fn survey_of(ops: &[Op]) -> Survey {
+    let mut survey = Survey::default();
+    for op in ops.iter().cloned() {
+        survey.take(&Step { trace: 0, op }).expect("taken");
+    }
+    survey
+}
+
+fn check_refused(format: Format, text: &str, wanted: &str) {
+    let error = read_as(format, text).expect_err("refused");
+    assert!(error.contains(wanted), "{error}");
+}
+
+/// What was left out of the replay, with its number.
+fn left_out(out: &Out) -> Vec<(&'static str, u64)> {
+    out.left_out.0.iter().map(|(why, n)| (*why, *n)).collect()
 }
 
 fn shown(out: &Out) -> Vec<String> {
@@ -56,23 +74,16 @@ fn shown(out: &Out) -> Vec<String> {
 }
 
 fn before(out: &Out) -> Vec<String> {
-    let mut survey = Survey::default();
-    for op in &out.ops {
-        let step = Step {
-            trace: 0,
-            op: op.clone(),
-        };
-        survey.take(&step).expect("taken");
-    }
     let show = |one: &world::Prepared| {
-        format!(
-            "{} {:?} {}",
-            String::from_utf8_lossy(&one.path),
-            one.kind,
-            one.size
-        )
+        let path = String::from_utf8_lossy(&one.path);
+        format!("{path} {:?} {}", one.kind, one.size)
     };
-    survey.finish().before.iter().map(show).collect()
+    survey_of(&out.ops)
+        .finish()
+        .before
+        .iter()
+        .map(show)
+        .collect()
 }
 
 /// Recorded latencies cover the same operations as those of the replay, in which an expected
@@ -86,11 +97,7 @@ fn recorded_latencies_are_of_failed_operations_too() {
          1 3.0 stat(\"/b\", 0x7ffc) = -1 ENOENT (No such file or directory) <18446744000.000000>",
     )
     .expect("read");
-    let mut survey = Survey::default();
-    for op in out.ops {
-        survey.take(&Step { trace: 0, op }).expect("taken");
-    }
-    let summary = survey.finish();
+    let summary = survey_of(&out.ops).finish();
     let stats = &summary.kinds[&rbench_core::OpKind::Stat];
     assert_eq!((stats.operations, stats.latency.count()), (3, 3));
     // A damaged stamp does not overflow the sums.
@@ -124,27 +131,22 @@ const STRACE: &str = r#"
 #[test]
 fn strace_follows_descriptors_through_dup_fork_and_exit() {
     let out = read_as(Format::Strace, STRACE).expect("read");
-    assert_eq!(
-        shown(&out),
-        [
-            "100 open w/in #0",
-            "100 stat #0",
-            "100 read #0 None 4096",
-            "101 read #0 None 4096",
-            "101 mkdir new dir",
-            "101 open new dir/outü #1",
-            "101 write #1 None 100",
-            "101 rename new dir/outü new dir/final",
-            "101 stat w/nothing",
-            "(101 close #1",
-            "(100 close #0",
-        ]
-    );
-    let left_out: Vec<_> = out.left_out.0.iter().map(|(why, n)| (*why, *n)).collect();
-    assert_eq!(
-        left_out,
-        [(why::DUPLICATE, 1), (why::KERNEL, 2), (why::MAPPED, 1)]
-    );
+    let expect = [
+        "100 open w/in #0",
+        "100 stat #0",
+        "100 read #0 None 4096",
+        "101 read #0 None 4096",
+        "101 mkdir new dir",
+        "101 open new dir/outü #1",
+        "101 write #1 None 100",
+        "101 rename new dir/outü new dir/final",
+        "101 stat w/nothing",
+        "(101 close #1",
+        "(100 close #0",
+    ];
+    assert_eq!(shown(&out), expect);
+    let expect = [(why::DUPLICATE, 1), (why::KERNEL, 2), (why::MAPPED, 1)];
+    assert_eq!(left_out(&out), expect);
     assert_eq!(before(&out), ["w Directory 0", "w/in File 5000"]);
 }
 
@@ -154,37 +156,22 @@ fn paths_behind_descriptors_may_hold_anything() {
                 7 1.1 read(3</w,(x/a,)b>, \"\"..., 10) = 10 <0.1>\n\
                 7 1.2 close(3</w,(x/a,)b>(deleted)) = 0 <0.1>";
     let out = read_as(Format::Strace, text).expect("read");
-    assert_eq!(
-        shown(&out),
-        ["7 open w/a #0", "7 read #0 None 10", "7 close #0"]
-    );
+    let expect = ["7 open w/a #0", "7 read #0 None 10", "7 close #0"];
+    assert_eq!(shown(&out), expect);
 }
 
 #[test]
 fn a_damaged_strace_is_an_error_with_its_line() {
-    let check = |text: &str, wanted: &str| {
-        let error = read_as(Format::Strace, text).expect_err("refused");
-        assert!(error.contains(wanted), "{error}");
-    };
-    check("100 1.0 openat(AT_FDCWD, \"in", "line 1: a call is cut off");
-    check(
-        "100 1.0 openat(AT_FDCWD, \"in\", O_RDONLY) = ",
-        "line 1: the result of a call",
-    );
-    check("hello", "line 1: the line has no time");
-    check(
-        "1 1.0 stat(\"a\\0b\", 0x1) = 0",
-        "line 1: a name contains a NUL byte",
-    );
-    check("1 1.0 close(x) = 0", "line 1: 'x' is not a number");
-    check(
-        "1 1.0 open(\"a\", O_RDONLY) = -1 EWHAT (x)",
-        "line 1: 'EWHAT' is not a Linux error",
-    );
-    check(
-        "1 1.0 <... open resumed",
-        "line 1: the end of a call is cut off",
-    );
+    let check = |text: &str, wanted: &str| check_refused(Format::Strace, text, wanted);
+    each! { check:
+        "100 1.0 openat(AT_FDCWD, \"in" => "line 1: a call is cut off";
+        "100 1.0 openat(AT_FDCWD, \"in\", O_RDONLY) = " => "line 1: the result of a call";
+        "hello" => "line 1: the line has no time";
+        "1 1.0 stat(\"a\\0b\", 0x1) = 0" => "line 1: a name contains a NUL byte";
+        "1 1.0 close(x) = 0" => "line 1: 'x' is not a number";
+        "1 1.0 open(\"a\", O_RDONLY) = -1 EWHAT (x)" => "line 1: 'EWHAT' is not a Linux error";
+        "1 1.0 <... open resumed" => "line 1: the end of a call is cut off";
+    }
 }
 
 #[test]
@@ -207,46 +194,30 @@ fn jfs_requests_become_calls() {
 2024.03.01 10:00:01.000700 [uid:0,gid:0,pid:7] getattr (4): OK (4,[-rw-r--r--:0100644,1,0,0,0,0,0,100]) <0.000050>
 ";
     let out = read_as(Format::Juicefs, text).expect("read");
-    assert_eq!(
-        shown(&out),
-        [
-            "7 open d/a,b #0",
-            "7 read #0 Some(0) 4096",
-            "(8 open d/a,b #1",
-            "8 read #1 Some(4096) 4096",
-            "7 close #0",
-            "(8 close #1",
-            "7 open d/n #2",
-            "7 write #2 Some(0) 100",
-            "7 rename d/n m",
-            "7 close #2",
-            "7 stat m",
-        ]
-    );
+    let expect = [
+        "7 open d/a,b #0",
+        "7 read #0 Some(0) 4096",
+        "(8 open d/a,b #1",
+        "8 read #1 Some(4096) 4096",
+        "7 close #0",
+        "(8 close #1",
+        "7 open d/n #2",
+        "7 write #2 Some(0) 100",
+        "7 rename d/n m",
+        "7 close #2",
+        "7 stat m",
+    ];
+    assert_eq!(shown(&out), expect);
     assert_eq!(out.gaps, 1);
     assert_eq!(before(&out), ["d Directory 0", "d/a,b File 9000"]);
     // The open includes the time from the first lookup on.
     assert_eq!(out.ops[0].took, Some(Nanos(250_000)));
-    for (line, wanted) in [
-        (
-            "2024.03.01 10:00:00.000100 [uid:0,gid:0,pid:7] lookup (1,d): OK",
-            "cut off",
-        ),
-        (
-            "2024.03.01 [uid:0,gid:0,pid:7] lookup (1,d): OK <0.1>",
-            "not a time",
-        ),
-        (
-            "2024.03.01 10:00:00.1 [uid:0,gid:0,pid:7] lookup (x,d): OK <0.1>",
-            "arguments of 'lookup'",
-        ),
-        (
-            "2024.03.01 10:00:00.1 [uid:0,gid:0,pid:7] unlink (1,..): OK <0.1>",
-            "a slash or is . or ..",
-        ),
-    ] {
-        let error = read_as(Format::Juicefs, line).expect_err("refused");
-        assert!(error.contains(wanted), "{error}");
+    let check = |text: &str, wanted: &str| check_refused(Format::Juicefs, text, wanted);
+    each! { check:
+        "2024.03.01 10:00:00.000100 [uid:0,gid:0,pid:7] lookup (1,d): OK" => "cut off";
+        "2024.03.01 [uid:0,gid:0,pid:7] lookup (1,d): OK <0.1>" => "not a time";
+        "2024.03.01 10:00:00.1 [uid:0,gid:0,pid:7] lookup (x,d): OK <0.1>" => "arguments of 'lookup'";
+        "2024.03.01 10:00:00.1 [uid:0,gid:0,pid:7] unlink (1,..): OK <0.1>" => "a slash or is . or ..";
     }
 }
 
@@ -260,11 +231,8 @@ fn sizes_do_not_wrap_round() {
         )
     };
     let text = [form::HEADER, "\n", &stat("a"), &stat("b"), &stat("c")].concat();
-    let mut survey = Survey::default();
-    for op in read_as(Format::Rbench, &text).expect("read").ops {
-        survey.take(&Step { trace: 0, op }).expect("taken");
-    }
-    assert_eq!(survey.finish().bytes_before(), u64::MAX);
+    let ops = read_as(Format::Rbench, &text).expect("read").ops;
+    assert_eq!(survey_of(&ops).finish().bytes_before(), u64::MAX);
 }
 
 /// Operations that need more memory than any call are left out.
@@ -275,11 +243,7 @@ fn calls_ask_for_room_that_there_is() {
                 1 1.2 read(3, \"\"..., 9000000000000000000) = 0";
     let out = read_as(Format::Strace, text).expect("read");
     assert_eq!(out.left_out.0[why::LARGE], 1);
-    let mut survey = Survey::default();
-    for op in out.ops {
-        survey.take(&Step { trace: 0, op }).expect("taken");
-    }
-    assert_eq!(survey.finish().largest, 1 << 16);
+    assert_eq!(survey_of(&out.ops).finish().largest, 1 << 16);
     let mut out = Out::default();
     for length in [TRANSFER_MAX, TRANSFER_MAX + 1] {
         for call in [
@@ -305,17 +269,15 @@ fn a_call_on_attributes_follows_a_link_or_not_by_its_name() {
                 1 1.6 removexattr(\"a\", \"user.x\") = 0";
     let out = read_as(Format::Strace, text).expect("read");
     let calls: Vec<Call> = out.ops.iter().skip(1).map(|op| op.call).collect();
-    assert_eq!(
-        calls,
-        [
-            Call::Listxattr(By::Path),
-            Call::Listxattr(By::Link),
-            Call::Listxattr(By::File),
-            Call::Removexattr(By::Link, None),
-            Call::Chown(By::Link, 1, 1),
-            Call::Removexattr(By::Path, None),
-        ]
-    );
+    let expect = [
+        Call::Listxattr(By::Path),
+        Call::Listxattr(By::Link),
+        Call::Listxattr(By::File),
+        Call::Removexattr(By::Link, None),
+        Call::Chown(By::Link, 1, 1),
+        Call::Removexattr(By::Path, None),
+    ];
+    assert_eq!(calls, expect);
 }
 
 #[test]
@@ -333,10 +295,8 @@ fn paths_end_where_those_of_a_system_do() {
     let name = "n".repeat(250);
     let cd = format!("1 1.0 chdir(\"{name}\") = 0\n").repeat(17);
     let error = read_as(Format::Strace, &cd).expect_err("refused");
-    assert_eq!(
-        error,
-        "line 17: the path of a working directory is longer than 4095 bytes"
-    );
+    let expect = "line 17: the path of a working directory is longer than 4095 bytes";
+    assert_eq!(error, expect);
     let mkdir = |n: u64| {
         format!(
             "2024.03.01 10:00:00.0001 [uid:0,gid:0,pid:7] mkdir ({n},{name},drwxr-xr-x:0040755): OK ({},[drwxr-xr-x:0040755,2,0,0,0,0,0,4096]) <0.00005>\n",
@@ -358,10 +318,8 @@ fn what_is_known_of_a_trace_takes_so_much_memory_at_most() {
     };
     let refused = |line: &dyn Fn(u32) -> String| {
         let error = surveyed(&(0..3_000).map(line).collect::<String>()).expect_err("refused");
-        assert!(
-            error.contains("need more than 200000B of memory"),
-            "{error}"
-        );
+        let told = error.contains("need more than 200000B of memory");
+        assert!(told, "{error}");
     };
     refused(&|n| format!("1 1.0 stat(\"a{n}\", 0x1) = 0\n"));
     refused(&|n| format!("1 1.0 stat(\"/a{n}\", 0x1) = -1 ENOENT (x)\n"));
@@ -382,8 +340,7 @@ fn attributes_with_names_of_users_are_replayed() {
     let out = read_as(Format::Strace, &text.concat()).expect("read");
     assert_eq!(out.ops.len(), 1);
     assert_eq!(out.ops[0].carries(), 255);
-    let left_out: Vec<_> = out.left_out.0.keys().copied().collect();
-    assert_eq!(left_out, [why::LONG, why::ATTRIBUTE]);
+    assert_eq!(left_out(&out), [(why::LONG, 1), (why::ATTRIBUTE, 1)]);
 }
 
 /// `/dev` and similar names are the kernel's on a host, but users' directories on a mount.
@@ -423,34 +380,29 @@ fn what_is_done_with_a_file_that_is_left_out_is_left_out_too() {
         ..reading()
     };
     let out = read_with(Format::Juicefs, text, &below).expect("read");
-    assert_eq!(
-        shown(&out),
-        [
-            "7 stat ",
-            "7 open in #1",
-            "7 write #1 Some(0) 200",
-            "7 close #1"
-        ]
-    );
+    let expect = [
+        "7 stat ",
+        "7 open in #1",
+        "7 write #1 Some(0) 200",
+        "7 close #1",
+    ];
+    assert_eq!(shown(&out), expect);
     // The open of inode 6 is missing, once.
     assert_eq!(out.gaps, 1);
-    let left_out: Vec<_> = out.left_out.0.iter().map(|(why, n)| (*why, *n)).collect();
-    assert_eq!(left_out, [(why::ELSEWHERE, 7)]);
+    assert_eq!(left_out(&out), [(why::ELSEWHERE, 7)]);
 }
 
 #[test]
 fn iologs_and_dxt_become_calls() {
     let text = "fio version 3 iolog\n0 /d/f add\n5 /d/f open\n10 /d/f write 4096 512\n20 /d/f datasync 0 0\n30 /d/f close";
     let out = read_as(Format::Iolog, text).expect("read");
-    assert_eq!(
-        shown(&out),
-        [
-            "0 open d/f #0",
-            "0 write #0 Some(4096) 512",
-            "0 fdatasync #0",
-            "0 close #0"
-        ]
-    );
+    let expect = [
+        "0 open d/f #0",
+        "0 write #0 Some(4096) 512",
+        "0 fdatasync #0",
+        "0 close #0",
+    ];
+    assert_eq!(shown(&out), expect);
     assert_eq!(out.ops[1].at, Nanos(10_000));
     let text = "\
 # darshan log version: 3.41
@@ -463,20 +415,18 @@ fn iologs_and_dxt_become_calls() {
 # DXT, file_id: 13, file_name: /scratch/two
  X_POSIX  0 read 0 0 10 0.0500 0.0600";
     let out = read_as(Format::Dxt, text).expect("read");
-    assert_eq!(
-        shown(&out),
-        [
-            "(0 open scratch/two #0",
-            "0 read #0 Some(0) 10",
-            "(0 close #0",
-            "(0 open scratch/one #1",
-            "0 write #1 Some(0) 100",
-            "(1 open scratch/one #2",
-            "1 read #2 Some(50) 100",
-            "(0 close #1",
-            "(1 close #2",
-        ]
-    );
+    let expect = [
+        "(0 open scratch/two #0",
+        "0 read #0 Some(0) 10",
+        "(0 close #0",
+        "(0 open scratch/one #1",
+        "0 write #1 Some(0) 100",
+        "(1 open scratch/one #2",
+        "1 read #2 Some(50) 100",
+        "(0 close #1",
+        "(1 close #2",
+    ];
+    assert_eq!(shown(&out), expect);
 }
 
 #[test]
@@ -492,10 +442,8 @@ fn what_newer_versions_of_juicefs_write_is_read() {
     let out = read_as(Format::Juicefs, text).expect("read");
     let all = shown(&out);
     for wanted in ["truncate", "mkdir b", "mkdir c", "close #0"] {
-        assert!(
-            all.iter().any(|op| op.contains(wanted)),
-            "{wanted}: {all:?}"
-        );
+        let found = all.iter().any(|op| op.contains(wanted));
+        assert!(found, "{wanted}: {all:?}");
     }
     let failed = |op: &Op| match op.result {
         Outcome::Failed(errno) => Some(errno),
@@ -515,52 +463,35 @@ fn the_own_form_reads_what_it_writes() {
     let again = read_as(Format::Rbench, &text).expect("read");
     assert_eq!(again.ops.len(), out.ops.len());
     for (one, other) in again.ops.iter().zip(&out.ops) {
-        assert_eq!(
-            one,
-            &Op {
-                line: one.line,
-                ..other.clone()
-            }
-        );
+        let expect = Op {
+            line: one.line,
+            ..other.clone()
+        };
+        assert_eq!(*one, expect);
     }
-    for (line, wanted) in [
-        ("{\"op\":\"read\"", "not valid JSON"),
-        ("[]", "not a JSON object"),
-        (
-            "{\"at\":1,\"process\":1,\"op\":\"dance\"}",
-            "'dance' is not an operation",
-        ),
-        (
-            "{\"at\":1,\"process\":1,\"op\":\"unlink\",\"path\":\"a\\u0000b\"}",
-            "NUL byte",
-        ),
-        (
-            "{\"at\":1,\"process\":1,\"op\":\"write\",\"file\":0,\"length\":5,\"data\":\"QUJD\"}",
-            "its data has 3 bytes",
-        ),
-        (
-            "{\"at\":1,\"process\":1,\"op\":\"unlink\",\"path\":\"a\",\"implied\":true}",
-            "only an operation that opens or closes a file may be implied",
-        ),
-        (
-            "{\"at\":1,\"process\":1,\"op\":\"stat\",\"path\":\"a\",\"size\":9223372036854775808}",
-            "'size' exceeds the largest file size",
-        ),
-        (
-            "{\"at\":1,\"process\":1,\"op\":\"read\",\"file\":0,\"length\":5,\"returned\":9223372036854775808}",
-            "'returned' exceeds the largest file size",
-        ),
-        (
-            "{\"at\":1,\"process\":1,\"op\":\"read\",\"file\":0,\"offset\":9223372036854775808,\"length\":5}",
-            "'offset' exceeds the largest file size",
-        ),
-    ] {
+    let check = |line: &str, wanted: &str| {
         let text = format!("{}\n{line}\n", form::HEADER);
         let error = read_as(Format::Rbench, &text).expect_err("refused");
         assert!(
             error.starts_with("line 2: ") && error.contains(wanted),
             "{error}"
         );
+    };
+    each! { check:
+        r#"{"op":"read""# => "not valid JSON";
+        "[]" => "not a JSON object";
+        r#"{"at":1,"process":1,"op":"dance"}"# => "'dance' is not an operation";
+        r#"{"at":1,"process":1,"op":"unlink","path":"a\u0000b"}"# => "NUL byte";
+        r#"{"at":1,"process":1,"op":"write","file":0,"length":5,"data":"QUJD"}"# =>
+            "its data has 3 bytes";
+        r#"{"at":1,"process":1,"op":"unlink","path":"a","implied":true}"# =>
+            "only an operation that opens or closes a file may be implied";
+        r#"{"at":1,"process":1,"op":"stat","path":"a","size":9223372036854775808}"# =>
+            "'size' exceeds the largest file size";
+        r#"{"at":1,"process":1,"op":"read","file":0,"length":5,"returned":9223372036854775808}"# =>
+            "'returned' exceeds the largest file size";
+        r#"{"at":1,"process":1,"op":"read","file":0,"offset":9223372036854775808,"length":5}"# =>
+            "'offset' exceeds the largest file size";
     }
 }
 
@@ -603,11 +534,11 @@ fn every_operation_is_written_as_it_was_read() {
     ];
     let text = format!("{}\n{}\n", form::HEADER, lines.join("\n"));
     let out = read_as(Format::Rbench, &text).expect("read");
-    let written = out.ops.iter().map(|op| form::line(op, Nanos(0)));
-    let written: Vec<String> = written
-        .map(|line| String::from_utf8_lossy(line.trim_ascii_end()).into_owned())
-        .collect();
-    assert_eq!(written, lines);
+    let written = out.ops.iter().map(|op| {
+        let line = form::line(op, Nanos(0));
+        String::from_utf8_lossy(line.trim_ascii_end()).into_owned()
+    });
+    assert_eq!(written.collect::<Vec<_>>(), lines);
 }
 
 #[test]

@@ -6,12 +6,9 @@ use crate::jobs::{Sequel, Zones};
 
 /// Offsets in KiB, negative for writes.
 fn places(plan: &JobPlan) -> Vec<i64> {
-    let sign = |step: &Step| {
-        if step.direction == Direction::Write {
-            -1
-        } else {
-            1
-        }
+    let sign = |step: &Step| match step.direction {
+        Direction::Write => -1,
+        _ => 1,
     };
     let of = |step: &Step| sign(step) * (step.offset / KIB) as i64;
     steps(plan, 0).iter().map(of).collect()
@@ -66,12 +63,8 @@ fn each_direction_leaves_its_own_gaps() {
     let mut plan = sequential(64, 4);
     plan.pattern.directions.write = true;
     let all = places(&plan);
-    let reads: Vec<i64> = steps(&plan, 0)
-        .iter()
-        .filter(|step| step.direction == Direction::Read)
-        .map(|step| (step.offset / KIB) as i64)
-        .collect();
-    let expect: Vec<i64> = (0..).map(|n| n % 8 * 8).take(reads.len()).collect();
+    let reads = offsets_of(&steps(&plan, 0), Direction::Read);
+    let expect: Vec<u64> = (0..).map(|n| n % 8 * 8 * KIB).take(reads.len()).collect();
     assert_eq!(reads, expect);
     assert_eq!(all.len(), 16);
 }

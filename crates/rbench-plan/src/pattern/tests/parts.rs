@@ -16,23 +16,15 @@ fn files(change: fn(&mut Files)) -> Files {
 
 #[test]
 fn parts_in_per_cent_are_those_of_fio() {
-    let check = |change: fn(&mut Files), jobnum, there, expect: (u64, u64)| {
+    let check = |change: fn(&mut Files), jobnum, there: u64, expect: (u64, u64)| {
         let files = files(change);
         let given = files.size.0;
-        assert_eq!(
-            files.part(jobnum, given, there),
-            expect,
-            "{:?}",
-            files.shares
-        );
         // Layout does not move them.
         let after = there.max(files.laid_out(jobnum, given));
-        assert_eq!(
-            files.part(jobnum, given, after),
-            expect,
-            "{:?}",
-            files.shares
-        );
+        for there in [there, after] {
+            let part = files.part(jobnum, given, there);
+            assert_eq!(part, expect, "{:?}", files.shares);
+        }
     };
     check(|_| {}, 0, FILE, (0, FILE));
     check(|f| f.offset = 16_384, 0, FILE, (16_384, 49_152));

@@ -114,10 +114,8 @@ fn both<T: Copy>(value: T) -> Each<Option<T>> {
 fn a_jobs_name_steers_no_terminal() {
     let many = job("a\u{1b}[2J\n", |s| s.numjobs = Some(5000));
     let why = jobs(vec![many]).expect_err("too many workers");
-    assert!(
-        !why.contains(char::is_control) && why.contains("a\\u{1b}[2J\\n"),
-        "{why:?}"
-    );
+    let shown = why.contains("a\\u{1b}[2J\\n");
+    assert!(!why.contains(char::is_control) && shown, "{why:?}");
 }
 
 #[test]
@@ -127,11 +125,8 @@ fn files_that_the_user_names_are_not_removed_between_passes() {
         s.unlink_each_loop = Some(true);
     };
     check_refused(named, "unlink_each_loop and filename cannot be combined");
-    assert!(
-        single(|s| s.unlink_each_loop = Some(true))
-            .files
-            .unlink_each_loop
-    );
+    let plan = single(|s| s.unlink_each_loop = Some(true));
+    assert!(plan.files.unlink_each_loop);
 }
 
 #[test]
@@ -144,10 +139,8 @@ fn without_options_it_is_fios_default_job() {
     assert_eq!(plan.pattern.distribution, Distribution::Uniform);
     assert!(!plan.pattern.repeats);
     assert_eq!((plan.engine.as_str(), plan.depth), ("psync", 1));
-    assert_eq!(
-        (plan.numjobs, plan.batch_submit, plan.batch_complete_min),
-        (1, 1, 1)
-    );
+    assert_eq!((plan.numjobs, plan.batch_submit), (1, 1));
+    assert_eq!(plan.batch_complete_min, 1);
     assert!(!plan.direct && !report(&plan).group_reporting);
     assert_eq!(report(&plan).unified, Unified::Apart);
     let files = &plan.files;
@@ -183,16 +176,13 @@ fn rounds_begin_at_stonewalls_and_groups_at_new_groups_too() {
         }),
     ];
     let (plan, _) = jobs(fio).expect("six jobs");
-    let shape: Vec<Vec<(&str, u32)>> = plan
-        .rounds
-        .iter()
-        .map(|round| {
-            round
-                .iter()
-                .map(|job| (job.name.as_str(), report(job).group))
-                .collect()
-        })
-        .collect();
+    let shape = plan.rounds.iter().map(|round| {
+        let round = round.iter();
+        round
+            .map(|job| (job.name.as_str(), report(job).group))
+            .collect()
+    });
+    let shape: Vec<Vec<(&str, u32)>> = shape.collect();
     // Group numbers as in fio's JSON for the same jobs.
     let expect = [
         vec![("a", 0), ("b", 0)],
@@ -206,16 +196,12 @@ fn rounds_begin_at_stonewalls_and_groups_at_new_groups_too() {
 #[test]
 fn a_job_that_waits_for_another_begins_a_round_but_no_group() {
     let waiting = |name: &str, other: &'static str| job(name, |s| s.wait_for = Some(other.into()));
-    let (plan, _) =
-        jobs(vec![job("a", |_| {}), waiting("b", "a"), waiting("c", "a")]).expect("a, b");
+    let three = vec![job("a", |_| {}), waiting("b", "a"), waiting("c", "a")];
+    let (plan, _) = jobs(three).expect("a, b");
     let sizes: Vec<usize> = plan.rounds.iter().map(Vec::len).collect();
     assert_eq!(sizes, [1, 2]);
-    assert!(
-        plan.rounds
-            .iter()
-            .flatten()
-            .all(|job| report(job).group == 0)
-    );
+    let mut all = plan.rounds.iter().flatten();
+    assert!(all.all(|job| report(job).group == 0));
     for list in [
         vec![waiting("a", "a")],
         vec![waiting("a", "b"), job("b", |_| {})],
@@ -253,40 +239,20 @@ fn size_is_divided_and_filesize_is_not() {
         let plan = single(change);
         assert_eq!((plan.files.size, plan.pace.io_size), (size, io_size));
     };
-    check(|s| s.nrfiles = Some(3), (349_525, 349_525), None);
     // The sums that fio 3.33 moved for the same options.
-    check(|s| file(s, MIB, MIB, None), (MIB, MIB), None);
-    check(
-        |s| file(s, MIB, MIB, Some(Extent::Bytes(MIB))),
-        (MIB, MIB),
-        Some(MIB),
-    );
-    check(
-        |s| file(s, 65_536, 65_536, Some(Extent::Bytes(MIB))),
-        (65_536, 65_536),
-        None,
-    );
-    check(
-        |s| file(s, 65_536, 131_072, Some(Extent::Bytes(MIB))),
-        (65_536, 131_072),
-        None,
-    );
-    check(
-        |s| s.io_size = Some(Extent::Percent(50)),
-        (MIB, MIB),
-        Some(MIB / 2),
-    );
-    check(
-        |s| s.io_size = Some(Extent::Bytes(5 * MIB)),
-        (MIB, MIB),
-        Some(5 * MIB),
-    );
-    check(|s| s.size = None, (0, 0), None);
-    check(|s| s.size = Some(Extent::Percent(100)), (0, 0), None);
-    check_refused(
-        |s| file(s, 65_536, 131_072, Some(Extent::Bytes(300_000))),
-        "give io_size",
-    );
+    each! { check:
+        |s| s.nrfiles = Some(3) => (349_525, 349_525) => None;
+        |s| file(s, MIB, MIB, None) => (MIB, MIB) => None;
+        |s| file(s, MIB, MIB, Some(Extent::Bytes(MIB))) => (MIB, MIB) => Some(MIB);
+        |s| file(s, 65_536, 65_536, Some(Extent::Bytes(MIB))) => (65_536, 65_536) => None;
+        |s| file(s, 65_536, 131_072, Some(Extent::Bytes(MIB))) => (65_536, 131_072) => None;
+        |s| s.io_size = Some(Extent::Percent(50)) => (MIB, MIB) => Some(MIB / 2);
+        |s| s.io_size = Some(Extent::Bytes(5 * MIB)) => (MIB, MIB) => Some(5 * MIB);
+        |s| s.size = None => (0, 0) => None;
+        |s| s.size = Some(Extent::Percent(100)) => (0, 0) => None;
+    }
+    let less = |s: &mut Settings| file(s, 65_536, 131_072, Some(Extent::Bytes(300_000)));
+    check_refused(less, "give io_size");
 }
 
 #[test]
@@ -294,10 +260,8 @@ fn a_block_that_is_larger_than_its_file_is_refused() {
     check_refused(|s| s.bs = both(2 * MIB), "size is 1048576 bytes");
     let (plan, notes) = noted(|s| s.nrfiles = Some(1000));
     assert_eq!((plan.files.count, plan.files.size), (1000, (4096, 4096)));
-    assert!(
-        notes[0].contains("1048 bytes to each of 1000 files"),
-        "{notes:?}"
-    );
+    let said = notes[0].contains("1048 bytes to each of 1000 files");
+    assert!(said, "{notes:?}");
     check_refused(|s| s.filesize = Some((1024, MIB)), "filesize is 1024");
     let plan = single(|s| {
         s.rw = Some(READ);
@@ -408,29 +372,23 @@ fn block_sizes_go_by_split_then_range_then_bs() {
         s.bs = both(1024);
         s.bsrange.read = Some((65_536, 4096));
     });
-    let range = BlockSizes::Range {
-        min: 4096,
-        max: 65_536,
-    };
+    let (min, max) = (4096, 65_536);
+    let range = BlockSizes::Range { min, max };
     assert_eq!((each.read, each.write), (range, some(1024)));
-    let split = |list: &'static [(u64, Option<u32>)]| {
-        single(move |s| {
+    let check = |list: &[(u64, Option<u32>)], expect| {
+        let plan = single(|s| {
             s.bsrange = both((4096, 8192));
             s.bssplit.read = Some(list.to_vec());
-        })
-        .pattern
-        .sizes
-        .read
+        });
+        assert_eq!(plan.pattern.sizes.read, expect);
     };
-    assert_eq!(
-        split(&[(4096, Some(50)), (8192, None), (1024, None)]),
-        BlockSizes::Split(vec![(4096, 50), (8192, 25), (1024, 25)])
-    );
-    assert_eq!(
-        split(&[(4096, None), (8192, None), (1024, None)]),
-        BlockSizes::Split(vec![(4096, 34), (8192, 33), (1024, 33)])
-    );
-    assert_eq!(split(&[(4096, Some(100)), (8192, None)]), some(4096));
+    each! { check:
+        &[(4096, Some(50)), (8192, None), (1024, None)] =>
+            BlockSizes::Split(vec![(4096, 50), (8192, 25), (1024, 25)]);
+        &[(4096, None), (8192, None), (1024, None)] =>
+            BlockSizes::Split(vec![(4096, 34), (8192, 33), (1024, 33)]);
+        &[(4096, Some(100)), (8192, None)] => some(4096);
+    }
     for list in [
         &[(4096, Some(50))][..],
         &[(4096, Some(50)), (8192, Some(60))],
@@ -444,20 +402,16 @@ fn block_sizes_go_by_split_then_range_then_bs() {
 fn synchronous_engines_keep_one_operation_under_way_and_say_so() {
     let (plan, notes) = noted(|s| s.iodepth = Some(8));
     assert_eq!(plan.depth, 1);
-    assert_eq!(
-        notes,
-        ["job 'a': ioengine=psync is synchronous: iodepth is capped at 1"]
-    );
+    let note = "job 'a': ioengine=psync is synchronous: iodepth is capped at 1";
+    assert_eq!(notes, [note]);
     let (plan, notes) = noted(|s| {
         s.ioengine = Some("io_uring".into());
         s.iodepth = Some(32);
         s.iodepth_batch = Some(0);
         s.iodepth_batch_complete_min = Some(64);
     });
-    assert_eq!(
-        (plan.depth, plan.batch_submit, plan.batch_complete_min),
-        (32, 32, 32)
-    );
+    let depths = (plan.depth, plan.batch_submit, plan.batch_complete_min);
+    assert_eq!(depths, (32, 32, 32));
     assert!(notes.is_empty(), "{notes:?}");
     refused! {
         "iodepth=2000": ioengine = Some("io_uring".into()), iodepth = Some(2000);
@@ -466,11 +420,9 @@ fn synchronous_engines_keep_one_operation_under_way_and_say_so() {
 
 #[test]
 fn other_engines_of_fio_are_refused_by_name() {
-    for (engine, expect) in [
-        ("rbd", "not supported: use one of psync, mmap"),
-        ("nosuch", "ioengine=nosuch is unknown: use one of psync"),
-    ] {
-        check_refused(|s| s.ioengine = Some(engine.into()), expect);
+    refused! {
+        "not supported: use one of psync, mmap": ioengine = Some("rbd".into());
+        "ioengine=nosuch is unknown: use one of psync": ioengine = Some("nosuch".into());
     }
 }
 
@@ -496,14 +448,11 @@ fn options_of_engines_are_taken_by_their_engines_only() {
     assert_eq!(single(with("io_uring", false)).engine_options, asked);
     let uncached = single(with("io_uring", true)).engine_options.uncached;
     assert!(!uncached, "as in fio");
-    check_refused(
-        with("psync", false),
-        "nowait belongs to ioengine libaio, io_uring, but the job uses psync",
-    );
-    check_refused(
-        with("libaio", false),
-        "atomic belongs to ioengine io_uring, but the job uses libaio",
-    );
+    each! { check_refused:
+        with("psync", false) =>
+            "nowait belongs to ioengine libaio, io_uring, but the job uses psync";
+        with("libaio", false) => "atomic belongs to ioengine io_uring, but the job uses libaio";
+    }
 }
 
 #[test]
@@ -511,13 +460,11 @@ fn direct_needs_whole_sectors() {
     let direct = |s: &mut Settings| s.direct = Some(true);
     assert!(single(direct).direct);
     let check = |change: fn(&mut Settings), expect: &str| {
-        check_refused(
-            |s| {
-                direct(s);
-                change(s);
-            },
-            expect,
-        );
+        let both = |s: &mut Settings| {
+            direct(s);
+            change(s);
+        };
+        check_refused(both, expect);
     };
     check(|s| s.bs = both(100), "bs is 100");
     check(|s| s.offset = Some(Extent::Bytes(100)), "offset is 100");
@@ -596,10 +543,8 @@ fn verification_takes_its_intervals_from_the_blocks() {
     let verify = plan.verify.expect("still stamped");
     assert!(!verify.read_back && verify.backlog.is_none());
     let (plan, _) = of(|s| s.verify_only = Some(true));
-    assert!(
-        plan.verify
-            .is_some_and(|verify| verify.only && !verify.read_back)
-    );
+    let only = |verify: Verify| verify.only && !verify.read_back;
+    assert!(plan.verify.is_some_and(only));
     // A job that only reads checks its reads, requested or not.
     let (plan, _) = of(|s| (s.verify_only, s.rw) = (Some(true), Some(READ)));
     assert!(plan.verify.is_some_and(|verify| !verify.only));
@@ -617,10 +562,8 @@ fn verification_takes_its_intervals_from_the_blocks() {
         panic!("not of fio");
     };
     assert_eq!(layout.checksum, Checksum::Pattern);
-    assert_eq!(
-        layout.pattern.map(|pattern| pattern.bytes),
-        Some(vec![0xab])
-    );
+    let bytes = layout.pattern.map(|pattern| pattern.bytes);
+    assert_eq!(bytes, Some(vec![0xab]));
     // Like in fio: an interval that does not divide the blocks is replaced by one that does.
     let (plan, notes) = of(|s| s.verify_interval = Some(3000));
     assert_eq!(plan.verify, Some(expect.clone()));
@@ -634,30 +577,21 @@ fn verification_takes_its_intervals_from_the_blocks() {
 #[test]
 fn verification_that_cannot_be_is_refused() {
     let check = |change: fn(&mut Settings), expect: &str| {
-        check_refused(
-            |s| {
-                s.rw = Some(WRITE);
-                s.verify = Some(Check::With(Checksum::Md5));
-                change(s);
-            },
-            expect,
-        );
+        let verified = |s: &mut Settings| {
+            s.rw = Some(WRITE);
+            s.verify = Some(Check::With(Checksum::Md5));
+            change(s);
+        };
+        check_refused(verified, expect);
     };
-    check(|s| s.bs = both(48), "needs 56 bytes for each header");
-    check(|s| s.verify_offset = Some(4080), "verify_offset=4080");
-    check(|s| s.verify_offset = Some(50), "verify_offset=50");
-    check(|s| s.verify_async = Some(65), "verify_async=65");
-    check(
-        |s| s.verify = Some(Check::With(Checksum::Pattern)),
-        "needs verify_pattern",
-    );
-    check(
-        |s| {
-            s.verify = None;
-            s.verify_only = Some(true);
-        },
-        "verify_only needs verify",
-    );
+    each! { check:
+        |s| s.bs = both(48) => "needs 56 bytes for each header";
+        |s| s.verify_offset = Some(4080) => "verify_offset=4080";
+        |s| s.verify_offset = Some(50) => "verify_offset=50";
+        |s| s.verify_async = Some(65) => "verify_async=65";
+        |s| s.verify = Some(Check::With(Checksum::Pattern)) => "needs verify_pattern";
+        |s| (s.verify, s.verify_only) = (None, Some(true)) => "verify_only needs verify";
+    }
 }
 
 #[test]
@@ -671,10 +605,8 @@ fn rates_limits_and_searches_are_checked_together() {
         s.rate_min = both(1024);
         s.poisson = Some(true);
     });
-    assert_eq!(
-        (plan.pace.rate_bytes.read, plan.pace.rate_bytes.write),
-        (Some(MIB), None)
-    );
+    let rates = plan.pace.rate_bytes;
+    assert_eq!((rates.read, rates.write), (Some(MIB), None));
     assert!(plan.pace.poisson);
     refused! {
         "rate and rate_iops cannot be combined": rate = both(MIB), rate_iops = both(100);
@@ -695,20 +627,16 @@ fn rates_limits_and_searches_are_checked_together() {
     };
     check_refused(|s| s.steadystate = Some(criterion), "steadystate_duration");
     let steady = |given| {
-        single(|s| {
+        let plan = single(|s| {
             s.steadystate = given;
             s.steadystate_duration = Some(SECOND);
-        })
-        .pace
-        .steady
-        .expect("a window")
+        });
+        plan.pace.steady.expect("a window").criterion
     };
-    let default = steady(None).criterion;
+    let default = steady(None);
     assert!(default.slope && !default.bandwidth);
-    assert_eq!(
-        (steady(Some(criterion)).criterion.limit, default.limit),
-        (10.0, 0.01)
-    );
+    let limits = (steady(Some(criterion)).limit, default.limit);
+    assert_eq!(limits, (10.0, 0.01));
 }
 
 #[test]
@@ -743,20 +671,16 @@ fn a_distribution_or_an_alignment_lets_blocks_come_twice() {
 fn buffers_that_compress_or_dedupe_are_new_for_every_write() {
     let plan = single(|s| s.buffer_compress_percentage = Some(50)).buffers;
     assert!(plan.refill && !plan.scramble);
-    assert_eq!(
-        plan.content,
-        BufferContent::Random {
-            percent: 50,
-            chunk: 512,
-            pattern: Vec::new()
-        }
-    );
+    let expect = BufferContent::Random {
+        percent: 50,
+        chunk: 512,
+        pattern: Vec::new(),
+    };
+    assert_eq!(plan.content, expect);
     assert!(single(|s| s.dedupe_percentage = Some(10)).buffers.refill);
     let plan = single(|s| s.buffer_pattern = Some(vec![1])).buffers;
-    assert_eq!(
-        (plan.content, plan.scramble),
-        (BufferContent::Pattern(vec![1]), false)
-    );
+    assert_eq!(plan.content, BufferContent::Pattern(vec![1]));
+    assert!(!plan.scramble);
     let plan = single(|s| s.zero_buffers = Some(true)).buffers;
     assert_eq!((plan.content, plan.scramble), (BufferContent::Zero, false));
     refused! {
@@ -784,10 +708,8 @@ fn an_iteration_is_like_the_one_before_in_groups_of_its_own() {
             },
             workload: Workload::Fio(Box::new(fio)),
         };
-        match crate::resolve::resolve(&spec, &facts())
-            .expect("two jobs")
-            .work
-        {
+        let plan = crate::resolve(&spec, &facts()).expect("two jobs");
+        match plan.work {
             Work::Jobs(jobs) => jobs,
             other => panic!("{other:?}"),
         }
@@ -829,25 +751,11 @@ fn readonly_forbids_every_job_that_writes() {
 
 #[test]
 fn logs_have_room_for_what_is_asked_of_them() {
-    let refused = |change: fn(&mut Settings), expect: &str| {
-        let why = jobs(vec![job("a", change)]).expect_err("it cannot be");
-        assert!(why.contains(expect), "{why}");
-    };
-    refused(|s| s.logs.issue_time = true, "write_lat_log and log_offset");
-    refused(
-        |s| {
-            s.logs.issue_time = true;
-            s.logs.latency = Some("l".into());
-        },
-        "log_offset=1",
-    );
-    refused(
-        |s| {
-            s.logs.compressed = true;
-            s.logs.values = WindowValue::Both;
-        },
-        "log_store_compressed",
-    );
+    refused! {
+        "write_lat_log and log_offset": logs.issue_time = true;
+        "log_offset=1": logs.issue_time = true, logs.latency = Some("l".into());
+        "log_store_compressed": logs.compressed = true, logs.values = WindowValue::Both;
+    }
     let timed = |s: &mut Settings| {
         (s.logs.issue_time, s.logs.offsets) = (true, true);
         s.logs.latency = Some("l".into());
@@ -916,10 +824,8 @@ fn a_plan_of_jobs_brings_its_own_directories_and_workers() {
     assert_eq!(made.data_bytes(), 16 * MIB);
     let rows = made.describe();
     let told = |name: &str, text: &str| rows.iter().any(|s| s.name == name && s.text == text);
-    assert!(
-        told("jobs", "a, b") && told("options", "size=1m"),
-        "{rows:?}"
-    );
+    let both = told("jobs", "a, b") && told("options", "size=1m");
+    assert!(both, "{rows:?}");
     fio.jobs[0].options = vec![("rw".to_owned(), "read".to_owned())];
     let rows = plan(fio.clone()).expect("two jobs").describe();
     let own = rows.iter().find(|row| row.name == "job-options");

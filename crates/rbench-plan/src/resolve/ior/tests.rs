@@ -66,10 +66,8 @@ fn transfers_lie_where_ior_has_them() {
             (0..segments).flat_map(of).collect()
         };
         for job in &shared {
-            assert_eq!(
-                offsets(job, rank, rank),
-                offsets_of(rank * block, 3 * block)
-            );
+            let expect = offsets_of(rank * block, 3 * block);
+            assert_eq!(offsets(job, rank, rank), expect);
         }
         assert_eq!(offsets(&own[0], rank, rank), offsets_of(0, block));
     }
@@ -113,15 +111,6 @@ fn blocks_at_random_places_are_whole_and_anywhere_in_the_file() {
         assert_eq!(files.fallocate, Fallocate::Truncate);
         assert!(!files.create_on_open && files.size == (whole, whole));
     }
-    let check = |change: fn(&mut Ior), expect: &str| {
-        let why = plan(&[0, 0], change).expect_err(expect);
-        assert!(why.contains(expect), "{why}");
-    };
-    check(
-        |o| (o.random, o.check_write, o.write) = (2, true, true),
-        "-W and -R",
-    );
-    check(|o| o.random_seed = Some(1), "needs -z");
 }
 
 #[test]
@@ -145,11 +134,8 @@ fn readers_take_what_another_node_wrote() {
             (o.write, o.check_write, o.read) = (true, true, true);
             (o.reorder, o.task_offset) = (true, offset);
         });
-        assert_eq!(
-            [0, 1, 2].map(|n: usize| all[n].files.ahead),
-            expect,
-            "{hosts:?}"
-        );
+        let ahead = [0, 1, 2].map(|n: usize| all[n].files.ahead);
+        assert_eq!(ahead, expect, "{hosts:?}");
     };
     check(&[0, 0, 1, 1, 2, 2], None, [0, 4, 2]);
     check(&[0, 0, 1, 1, 2, 2], Some(2), [0, 4, 4]);
@@ -170,10 +156,8 @@ fn what_was_not_there_is_removed_unless_it_is_kept() {
         all.iter().map(of).collect()
     };
     assert_eq!(standing(|_| {}), [(true, true, false), (false, true, true)]);
-    assert_eq!(
-        standing(|o| o.keep = true),
-        [(true, false, false), (false, false, false)]
-    );
+    let kept = standing(|o| o.keep = true);
+    assert_eq!(kept, [(true, false, false), (false, false, false)]);
     assert_eq!(standing(|o| o.read = true), [(false, false, false)]);
     // The second repetition overwrites the files that the first has kept.
     let again = standing(|o| {
@@ -194,10 +178,8 @@ fn a_status_file_bounds_what_is_read_and_nothing_else() {
         (o.deadline, o.wear_out) = (Some(Nanos::SECOND), true);
         o.status_file = Some("/status".into());
     });
-    assert_eq!(
-        (both[0].pace.number_ios, both[1].pace.number_ios),
-        (None, None)
-    );
+    let numbers = [0, 1].map(|n: usize| both[n].pace.number_ios);
+    assert_eq!(numbers, [None, None]);
     assert!(both[0].pace.wear_out && both[1].pace.as_many_as_written);
 }
 
@@ -207,37 +189,31 @@ fn what_cannot_be_is_refused_in_a_sentence_that_names_the_option() {
         let error = plan(&[0, 0], change).expect_err(expect);
         assert!(error.contains(expect), "{error}");
     };
-    check("-b 1000 is not a multiple of -t 300", |o| {
-        sizes(o, 1000, 300, 1)
-    });
-    check("-t must be at least 1", |o| sizes(o, 1000, 0, 1));
-    check("-s must be at least 1", |o| sizes(o, 1000, 1000, 0));
-    check("over 2^62", |o| sizes(o, 1 << 40, 1 << 20, 1 << 40));
-    check("more than the 1GiB", |o| sizes(o, 2 << 30, 2 << 30, 1));
-    check("-o with several files needs -F", |o| {
-        o.files.push("b".into())
-    });
-    check("needs -D", |o| o.wear_out = true);
-    check("makes ranks write different amounts", |o| {
-        o.deadline = Some(Nanos(1))
-    });
-    check("need its -G", |o| o.check_read = true);
-    check("-s -1", |o| o.segments = Some(Segments::AsInFiles));
-    check("needs -t to be a multiple of 512", |o| {
-        o.direct = true;
-        sizes(o, 1000, 1000, 1);
-    });
-    check("minTimeDuration", |o| o.time_min = Some(Nanos(1)));
-    check("-Y", |o| (o.read, o.fsync_each) = (true, true));
+    each! { check:
+        "-b 1000 is not a multiple of -t 300" => |o| sizes(o, 1000, 300, 1);
+        "-t must be at least 1" => |o| sizes(o, 1000, 0, 1);
+        "-s must be at least 1" => |o| sizes(o, 1000, 1000, 0);
+        "over 2^62" => |o| sizes(o, 1 << 40, 1 << 20, 1 << 40);
+        "more than the 1GiB" => |o| sizes(o, 2 << 30, 2 << 30, 1);
+        "-o with several files needs -F" => |o| o.files.push("b".into());
+        "needs -D" => |o| o.wear_out = true;
+        "makes ranks write different amounts" => |o| o.deadline = Some(Nanos(1));
+        "need its -G" => |o| o.check_read = true;
+        "-s -1" => |o| o.segments = Some(Segments::AsInFiles);
+        "needs -t to be a multiple of 512" => |o| {
+            o.direct = true;
+            sizes(o, 1000, 1000, 1);
+        };
+        "minTimeDuration" => |o| o.time_min = Some(Nanos(1));
+        "-Y" => |o| (o.read, o.fsync_each) = (true, true);
+        "-W and -R" => |o| (o.random, o.check_write, o.write) = (2, true, true);
+        "needs -z" => |o| o.random_seed = Some(1);
+    }
     let too_many = Ior {
         tasks: Some(3),
         ..Ior::default()
     };
-    let error = tasks(&too_many, 2).expect_err("there are two");
-    assert!(
-        error
-            .0
-            .contains("-N 3 is more than the number of ranks that were started, 2"),
-        "{error}"
-    );
+    let error = tasks(&too_many, 2).expect_err("there are two").0;
+    let expect = "-N 3 is more than the number of ranks that were started, 2";
+    assert!(error.contains(expect), "{error}");
 }

@@ -20,13 +20,11 @@ fn plan_on(
 ) -> Result<Plan, PlanError> {
     let (mut common, mut options) = (Common::default(), Mdtest::default());
     change(&mut common, &mut options);
-    resolve_spec(
-        &Spec {
-            common,
-            ..spec(options)
-        },
-        facts,
-    )
+    let spec = Spec {
+        common,
+        ..spec(options)
+    };
+    resolve_spec(&spec, facts)
 }
 
 fn spec(options: Mdtest) -> Spec {
@@ -44,9 +42,7 @@ fn plan(change: impl FnOnce(&mut Mdtest)) -> Result<Plan, PlanError> {
 fn work(plan: &Plan) -> &MetaPlan {
     match &plan.work {
         Work::Meta(meta) => meta,
-        Work::Io(_) | Work::Jobs(_) | Work::Find(_) | Work::Mix(_) | Work::Replay(_) => {
-            panic!("not metadata")
-        }
+        other => panic!("{other:?}"),
     }
 }
 
@@ -230,19 +226,17 @@ fn all_phases_run_where_none_is_named_and_else_those_that_are() {
     };
     let dirs = "dir-create dir-stat dir-rename dir-remove";
     let files = "file-create file-stat file-read file-remove";
-    check(&format!("tree-create {dirs} {files} tree-remove"), |_| ());
-    let collective = "file-create file-write file-stat file-read file-remove";
-    check(&format!("tree-create {collective} tree-remove"), |o| {
-        (o.files_only, o.collective) = (true, true);
-    });
-    check(&format!("tree-create {dirs} tree-remove"), |o| {
-        o.dirs_only = true
-    });
-    check("tree-create dir-create file-create", |o| o.create = true);
-    check("dir-stat file-stat", |o| o.stat = true);
-    check("file-read", |o| o.read = true);
-    check("dir-rename", |o| o.rename = true);
-    check("dir-remove file-remove tree-remove", |o| o.remove = true);
+    each! { check:
+        &format!("tree-create {dirs} {files} tree-remove") => |_| ();
+        "tree-create file-create file-write file-stat file-read file-remove tree-remove" =>
+            |o| (o.files_only, o.collective) = (true, true);
+        &format!("tree-create {dirs} tree-remove") => |o| o.dirs_only = true;
+        "tree-create dir-create file-create" => |o| o.create = true;
+        "dir-stat file-stat" => |o| o.stat = true;
+        "file-read" => |o| o.read = true;
+        "dir-rename" => |o| o.rename = true;
+        "dir-remove file-remove tree-remove" => |o| o.remove = true;
+    }
 }
 
 #[test]
@@ -252,26 +246,15 @@ fn what_is_left_out_or_rounded_is_said() {
         assert_eq!(plan.notes, [expect]);
     };
     let twelve = facts(&BY_BLOCK, None);
-    check(
-        "-n 5000 does not divide evenly over 3 tree directories: each rank gets 4998",
-        &twelve,
-        |o| (o.items, o.depth) = (Some(5000), Some(2)),
-    );
-    check(
-        "-S works on files only: directories are left out",
-        &twelve,
-        |o| (o.shared, o.items) = (true, Some(5)),
-    );
-    check(
-        "renaming needs more than one item, and is left out",
-        &twelve,
-        |o| o.items = Some(1),
-    );
-    check(
-        "-x s does not exist: -n or -I gives the number of items",
-        &twelve,
-        |o| (o.stat, o.items, o.status_file) = (true, Some(2), Some("s".into())),
-    );
+    each! { check:
+        "-n 5000 does not divide evenly over 3 tree directories: each rank gets 4998" =>
+            &twelve => |o| (o.items, o.depth) = (Some(5000), Some(2));
+        "-S works on files only: directories are left out" =>
+            &twelve => |o| (o.shared, o.items) = (true, Some(5));
+        "renaming needs more than one item, and is left out" => &twelve => |o| o.items = Some(1);
+        "-x s does not exist: -n or -I gives the number of items" =>
+            &twelve => |o| (o.stat, o.items, o.status_file) = (true, Some(2), Some("s".into()));
+    }
     // No note without a request.
     for change in [
         (|o| (o.shared, o.files_only) = (true, true)) as fn(&mut Mdtest),
@@ -291,35 +274,22 @@ fn items_are_told_by_directory_or_by_rank() {
     let check = |expect: (u64, u64, u64), change: fn(&mut Mdtest)| {
         let plan = plan(change).expect("valid");
         let work = work(&plan);
-        assert_eq!(
-            (work.shape.items_per_node, work.items_per_rank, work.loops),
-            expect
-        );
+        let items = (work.shape.items_per_node, work.items_per_rank, work.loops);
+        assert_eq!(items, expect);
     };
-    check((100, 400, 1), |o| {
-        (o.items_per_dir, o.branch, o.depth) = (Some(100), Some(3), Some(1));
-    });
-    check((1666, 4998, 1), |o| {
-        (o.items, o.depth) = (Some(5000), Some(2))
-    });
-    check((2, 8, 1), |o| {
-        (o.items, o.branch, o.depth) = (Some(9), Some(2), Some(2));
-        o.leaf_only = true;
-    });
-    check((3, 6, 2), |o| {
-        (o.items, o.items_per_dir) = (Some(6), Some(3));
-    });
-    // Every loop has the whole tree.
-    check((3, 18, 2), |o| {
-        (o.items, o.items_per_dir, o.depth) = (Some(6), Some(3), Some(2));
-    });
-    // 0 means the same as no option.
-    check((6, 6, 1), |o| {
-        (o.items, o.items_per_dir, o.unique_dir) = (Some(6), Some(0), true);
-    });
-    check((3, 3, 1), |o| {
-        (o.items, o.items_per_dir) = (Some(0), Some(3));
-    });
+    each! { check:
+        (100, 400, 1) => |o| (o.items_per_dir, o.branch, o.depth) = (Some(100), Some(3), Some(1));
+        (1666, 4998, 1) => |o| (o.items, o.depth) = (Some(5000), Some(2));
+        (2, 8, 1) => |o| {
+            (o.items, o.branch, o.depth, o.leaf_only) = (Some(9), Some(2), Some(2), true);
+        };
+        (3, 6, 2) => |o| (o.items, o.items_per_dir) = (Some(6), Some(3));
+        // Every loop has the whole tree.
+        (3, 18, 2) => |o| (o.items, o.items_per_dir, o.depth) = (Some(6), Some(3), Some(2));
+        // 0 means the same as no option.
+        (6, 6, 1) => |o| (o.items, o.items_per_dir, o.unique_dir) = (Some(6), Some(0), true);
+        (3, 3, 1) => |o| (o.items, o.items_per_dir) = (Some(0), Some(3));
+    }
 }
 
 #[test]
@@ -395,11 +365,8 @@ fn without_a_number_of_items_files_are_made_until_the_deadline() {
     // either.
     let no_items = plan(|o| (o.create, o.stonewall) = (true, Some(Nanos(1)))).expect("valid");
     assert_eq!(work(&no_items).items_per_rank, 0);
-    assert!(
-        no_items.notes.iter().any(|note| note.contains("-W")),
-        "{:?}",
-        no_items.notes
-    );
+    let notes = no_items.notes;
+    assert!(notes.iter().any(|note| note.contains("-W")), "{notes:?}");
     let tree = open(|o| o.depth = Some(1)).expect_err("a tree").0;
     assert!(tree.contains("-z") && tree.contains("-n or -I"), "{tree}");
     // The lowest level of a chain is one directory.
@@ -414,17 +381,14 @@ fn an_earlier_run_tells_the_number_of_items_in_its_file() {
             change(o);
         })
     };
-    let planned = later(Some(17), |_| ()).expect("valid");
-    assert_eq!(
-        (work(&planned).made, work(&planned).items_per_rank),
-        (Some(17), 17)
-    );
+    let items = |change: fn(&mut Mdtest)| {
+        let planned = later(Some(17), change).expect("valid");
+        (work(&planned).made, work(&planned).items_per_rank)
+    };
+    assert_eq!(items(|_| ()), (Some(17), 17));
     // -n determines their distribution over the tree.
-    let planned = later(Some(17), |o| (o.items, o.depth) = (Some(30), Some(1))).expect("valid");
-    assert_eq!(
-        (work(&planned).made, work(&planned).items_per_rank),
-        (Some(17), 30)
-    );
+    let over_a_tree = items(|o| (o.items, o.depth) = (Some(30), Some(1)));
+    assert_eq!(over_a_tree, (Some(17), 30));
     for (told, expect) in [
         (Some(0), "-x s: it records no items"),
         (None, "-x s does not exist"),
@@ -432,10 +396,8 @@ fn an_earlier_run_tells_the_number_of_items_in_its_file() {
         let error = later(told, |_| ()).expect_err(expect).0;
         assert!(error.contains(expect), "{error}");
     }
-    let tree = later(Some(17), |o| o.depth = Some(1))
-        .expect_err("a tree")
-        .0;
-    assert!(tree.contains("-z"), "{tree}");
+    let tree = later(Some(17), |o| o.depth = Some(1)).expect_err("a tree");
+    assert!(tree.0.contains("-z"), "{tree}");
     // A run that creates records the number and does not read it.
     let first = later(Some(17), |o| {
         (o.create, o.items) = (true, Some(5));
@@ -455,21 +417,15 @@ fn the_file_of_the_stonewall_is_written_by_runs_that_have_one_and_read_by_others
         assert_eq!(options.status_to_read(), file.as_ref().filter(|_| reads));
         assert_eq!(options.status_to_write(), file.as_ref().filter(|_| writes));
     };
-    check(|_| (), false, false);
-    check(|o| o.stonewall = Some(Nanos(1)), false, true);
-    check(|o| o.stonewall = Some(Nanos(0)), false, false);
-    check(
-        |o| (o.create, o.stonewall) = (true, Some(Nanos(1))),
-        false,
-        true,
-    );
-    check(|o| o.stat = true, true, false);
-    check(
-        |o| (o.remove, o.stonewall) = (true, Some(Nanos(1))),
-        true,
-        false,
-    );
-    check(|o| (o.stat, o.status_file) = (true, None), false, false);
+    each! { check:
+        |_| () => false => false;
+        |o| o.stonewall = Some(Nanos(1)) => false => true;
+        |o| o.stonewall = Some(Nanos(0)) => false => false;
+        |o| (o.create, o.stonewall) = (true, Some(Nanos(1))) => false => true;
+        |o| o.stat = true => true => false;
+        |o| (o.remove, o.stonewall) = (true, Some(Nanos(1))) => true => false;
+        |o| (o.stat, o.status_file) = (true, None) => false => false;
+    }
 }
 
 #[test]
@@ -480,18 +436,11 @@ fn what_is_left_out_has_mdtests_default() {
     let plan = plan.expect("valid");
     let work = work(&plan);
     assert!(!work.fsync, "there is nothing to bring to storage");
-    assert_eq!(
-        work.content,
-        Content::Packet {
-            packet: crate::meta::Packet::Timestamp,
-            seed: 7
-        }
-    );
+    let packet = crate::meta::Packet::Timestamp;
+    assert_eq!(work.content, Content::Packet { packet, seed: 7 });
     assert_eq!((work.write, work.read), (Bytes(0), Bytes(0)));
-    assert_eq!(
-        (work.making, work.renaming),
-        (Making::Open, Renaming::Chain)
-    );
+    assert_eq!(work.making, Making::Open);
+    assert_eq!(work.renaming, Renaming::Chain);
     assert!(work.barriers && !work.direct);
     assert_eq!(work.around, Hooks::default());
     assert_eq!(work.layout, Layout::Shared);
@@ -500,12 +449,8 @@ fn what_is_left_out_has_mdtests_default() {
 #[test]
 fn stat_and_read_alone_can_be_in_random_order() {
     let plan = plan(|o| (o.items, o.random) = (Some(5), true)).expect("valid");
-    let shuffled: Vec<&str> = work(&plan)
-        .phases
-        .iter()
-        .filter(|phase| phase.shuffled)
-        .map(|phase| phase.kind.info().name)
-        .collect();
+    let shuffled = work(&plan).phases.iter().filter(|phase| phase.shuffled);
+    let shuffled: Vec<&str> = shuffled.map(|phase| phase.kind.info().name).collect();
     assert_eq!(shuffled, ["dir-stat", "file-stat", "file-read"]);
 }
 
@@ -537,32 +482,34 @@ fn every_option_makes_another_plan() {
         |o| o.backend = crate::meta::Backend::Dummy,
         |o| o.direct = true,
     ];
-    let mut digests: Vec<u64> = changes
-        .into_iter()
-        .map(|change| {
-            let plan = plan(|o| {
-                o.items = Some(5);
-                change(o);
-            });
-            plan.expect("valid").digest()
-        })
-        .collect();
+    let digests = changes.map(|change| {
+        let plan = plan(|o| {
+            o.items = Some(5);
+            change(o);
+        });
+        plan.expect("valid").digest()
+    });
+    let mut digests = digests.to_vec();
     digests.sort_unstable();
     digests.dedup();
     assert_eq!(digests.len(), changes.len());
 }
 
+/// The numbers of ranks with these options `-f`, `-l` and `-s`.
+fn counts([first, last, task_stride]: [Option<u32>; 3]) -> Result<Vec<u32>, PlanError> {
+    let options = Mdtest {
+        first,
+        last,
+        task_stride,
+        ..Mdtest::default()
+    };
+    task_counts(&spec(options), 12)
+}
+
 #[test]
 fn task_counts_go_from_the_first_to_the_last_by_the_stride() {
     let check = |options: [Option<u32>; 3], expect: &[u32]| {
-        let [first, last, task_stride] = options;
-        let options = Mdtest {
-            first,
-            last,
-            task_stride,
-            ..Mdtest::default()
-        };
-        assert_eq!(task_counts(&spec(options), 12).as_deref(), Ok(expect));
+        assert_eq!(counts(options).as_deref(), Ok(expect));
     };
     check([None, None, None], &[12]);
     check([None, None, Some(5)], &[12]);
@@ -579,28 +526,17 @@ fn task_counts_go_from_the_first_to_the_last_by_the_stride() {
 #[test]
 fn task_counts_that_cannot_be_are_refused_by_their_letters() {
     let check = |expect: &str, options: [Option<u32>; 3]| {
-        let [first, last, task_stride] = options;
-        let options = Mdtest {
-            first,
-            last,
-            task_stride,
-            ..Mdtest::default()
-        };
-        let got = task_counts(&spec(options), 12).expect_err(expect).0;
+        let got = counts(options).expect_err(expect).0;
         assert!(got.contains(expect), "'{got}' does not contain '{expect}'");
     };
-    check("-f must be at least 1", [Some(0), None, None]);
-    check("-s must be at least 1", [None, None, Some(0)]);
-    check(
-        "-l 13 is more than the number of ranks that were started, 12",
-        [None, Some(13), None],
-    );
-    check("-f 5 is more than -l 4", [Some(5), Some(4), None]);
-    check(
-        "-f 13 is more than the ranks that were started",
-        [Some(13), None, None],
-    );
-    check("-l", [None, Some(0), None]);
+    each! { check:
+        "-f must be at least 1" => [Some(0), None, None];
+        "-s must be at least 1" => [None, None, Some(0)];
+        "-l 13 is more than the number of ranks that were started, 12" => [None, Some(13), None];
+        "-f 5 is more than -l 4" => [Some(5), Some(4), None];
+        "-f 13 is more than the ranks that were started" => [Some(13), None, None];
+        "-l" => [None, Some(0), None];
+    }
 }
 
 #[test]
@@ -633,11 +569,7 @@ fn private_directories_need_trees_that_nobody_shares() {
     check("--private-dirs cannot be combined with -N", |o| {
         (o.unique_dir, o.stride) = (true, Some(4));
     });
-    assert!(
-        of(|o| o.unique_dir = true)
-            .expect("valid")
-            .leave
-            .private_dirs
-    );
+    let alone = of(|o| o.unique_dir = true).expect("valid");
+    assert!(alone.leave.private_dirs);
     assert!(plan(|_| ()).is_ok());
 }

@@ -32,13 +32,7 @@ fn writer(change: impl FnOnce(&mut Settings)) -> Job {
 #[test]
 fn jobs_that_write_have_stamps_at_their_smallest_block_and_others_none() {
     let split: Vec<Split> = vec![(4096, Some(50)), (12_288, Some(50))];
-    let mixed = writer(|s| {
-        s.bssplit = Each {
-            read: None,
-            write: Some(split),
-            trim: None,
-        };
-    });
+    let mixed = writer(|s| s.bssplit.write = Some(split));
     let plan = journaled(vec![mixed, job("r", |_| {})], 1).expect("a plan");
     assert_eq!(plan.ack_journal, Some("/var/acks".into()));
     let verify = plan.rounds[0][0].verify.as_ref().expect("stamps");
@@ -54,39 +48,19 @@ fn a_job_of_whose_blocks_nothing_could_be_said_is_refused() {
         assert!(why.starts_with("job 'w': --ack-journal "), "{why}");
         assert!(why.contains(expect), "'{why}' lacks '{expect}'");
     };
-    let mix = |s: &mut Settings| {
-        s.rw = Some(Directions::MIX);
-    };
-    check(mix, "needs jobs that only write");
-    let verified = |s: &mut Settings| s.verify = Some(Check::With(Checksum::Crc32c));
-    check(verified, "verify cannot be combined");
-    check(|s| s.size = None, "needs size");
-    check(
-        |s| s.filename = Some(vec!["f".into()]),
-        "separate files for each worker",
-    );
-    check(|s| s.overwrite = Some(true), "overwrite");
-    check(|s| s.unlink = Some(true), "unlink");
-    check(|s| s.unlink_each_loop = Some(true), "unlink_each_loop");
-    check(|s| s.fill_device = Some(true), "fill_device");
-    let beside = |s: &mut Settings| s.offset = Some(Extent::Bytes(512));
-    check(beside, "multiples of the block");
-    let small = |s: &mut Settings| {
-        s.bs = Each {
-            read: None,
-            write: Some(256),
-            trim: None,
-        };
-    };
-    check(small, "multiples of 512 bytes");
-    let uneven = |s: &mut Settings| {
-        s.bssplit = Each {
-            read: None,
-            write: Some(vec![(4096, None), (6144, None)]),
-            trim: None,
-        };
-    };
-    check(uneven, "multiples of the smallest");
+    each! { check:
+        |s| s.rw = Some(Directions::MIX) => "needs jobs that only write";
+        |s| s.verify = Some(Check::With(Checksum::Crc32c)) => "verify cannot be combined";
+        |s| s.size = None => "needs size";
+        |s| s.filename = Some(vec!["f".into()]) => "separate files for each worker";
+        |s| s.overwrite = Some(true) => "overwrite";
+        |s| s.unlink = Some(true) => "unlink";
+        |s| s.unlink_each_loop = Some(true) => "unlink_each_loop";
+        |s| s.fill_device = Some(true) => "fill_device";
+        |s| s.offset = Some(Extent::Bytes(512)) => "multiples of the block";
+        |s| s.bs.write = Some(256) => "multiples of 512 bytes";
+        |s| s.bssplit.write = Some(vec![(4096, None), (6144, None)]) => "multiples of the smallest";
+    }
 }
 
 #[test]

@@ -21,38 +21,29 @@ fn a_job_of_names_has_one_operation_for_each_file_and_pass() {
         all.map(|s| (s.file, s.offset, s.length, s.direction == Direction::Write))
             .collect()
     };
-    let pass = [
-        (0, 0, 16_384, false),
-        (1, 0, 16_384, false),
-        (2, 0, 16_384, false),
-    ];
+    let pass = [0, 1, 2].map(|file| (file, 0, 16_384, false));
     assert_eq!(steps(&named(|_| {})), pass);
     let random = |s: &mut Settings| {
         s.rw = Some(Directions::MIX.at_random());
         s.bs = both(512);
     };
-    assert_eq!(
-        steps(&named(random)),
-        pass,
-        "mixes and offsets mean nothing"
-    );
+    let mixed = steps(&named(random));
+    assert_eq!(mixed, pass, "mixes and offsets mean nothing");
     assert_eq!(steps(&named(|s| s.loops = Some(2))), [pass, pass].concat());
     assert_eq!(steps(&named(|s| s.number_ios = Some(2))), pass[..2]);
-    assert_eq!(
-        steps(&named(|s| s.io_size = Some(Extent::Bytes(32_768)))),
-        pass[..2]
-    );
-    let mut any = steps(&named(|s| {
-        s.file_service_type = Some(FileService::Random(7))
-    }));
+    let part = named(|s| s.io_size = Some(Extent::Bytes(32_768)));
+    assert_eq!(steps(&part), pass[..2]);
+    let random = named(|s| s.file_service_type = Some(FileService::Random(7)));
+    let mut any = steps(&random);
     any.sort_unstable();
     assert_eq!(any, pass);
-    let plan = named(|_| {});
-    let all = Steps::new(&plan, 0, |file| file_size(&plan, 0, file));
-    assert_eq!((all.expected(), all.once()), (Some(3), None));
-    let plan = named(|s| s.loops = Some(4));
-    let all = Steps::new(&plan, 0, |file| file_size(&plan, 0, file));
-    assert_eq!((all.expected(), all.once()), (Some(12), Some(3)));
+    let numbers = |plan: &JobPlan| {
+        let all = Steps::new(plan, 0, |file| file_size(plan, 0, file));
+        (all.expected(), all.once())
+    };
+    assert_eq!(numbers(&named(|_| {})), (Some(3), None));
+    let loops = named(|s| s.loops = Some(4));
+    assert_eq!(numbers(&loops), (Some(12), Some(3)));
 }
 
 #[test]
@@ -77,8 +68,6 @@ fn what_fio_reports_of_names_is_counted_in_blocks() {
     let there = single(|s| {
         (s.ioengine, s.size) = (Some("dirdelete".into()), None);
     });
-    assert_eq!(
-        (there.files.size, there.files.create_on_open),
-        ((4096, 4096), true)
-    );
+    assert_eq!(there.files.size, (4096, 4096));
+    assert!(there.files.create_on_open);
 }

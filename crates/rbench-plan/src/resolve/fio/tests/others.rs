@@ -73,11 +73,8 @@ fn threads_of_its_own_give_a_synchronous_engine_depth() {
 #[test]
 fn memory_is_ordinary_unless_something_else_is_asked_for() {
     assert_eq!(single(|_| {}).memory, Memory::default());
-    assert!(
-        single(|s| s.hugepage_size = Some(4 << 20))
-            .memory
-            .is_ordinary()
-    );
+    let sized = single(|s| s.hugepage_size = Some(4 << 20));
+    assert!(sized.memory.is_ordinary());
     let plan = single(|s| {
         s.mem = Some((MemoryKind::MmapHuge, Some("/huge/m".into())));
         (s.iomem_align, s.lockmem) = (Some(512), Some(4096));

@@ -40,10 +40,8 @@ fn sizes_in_per_cent_are_those_of_filesize_or_of_the_files_as_they_are() {
     let plan = single(|s| {
         (s.size, s.offset) = (Some(Extent::Percent(0)), Some(Extent::Percent(0)));
     });
-    assert_eq!(
-        (plan.files.size, plan.files.shares),
-        ((0, 0), Shares::default())
-    );
+    assert_eq!(plan.files.size, (0, 0));
+    assert_eq!(plan.files.shares, Shares::default());
 }
 
 #[test]
@@ -77,10 +75,8 @@ fn beginnings_in_per_cent_are_aligned_to_blocks_or_to_offset_align() {
 #[test]
 fn io_size_in_per_cent_is_known_before_or_by_the_files() {
     let plan = single(|s| s.io_size = Some(Extent::Percent(50)));
-    assert_eq!(
-        (plan.pace.io_size, plan.pace.io_share),
-        (Some(MIB / 2), None)
-    );
+    assert_eq!(plan.pace.io_size, Some(MIB / 2));
+    assert_eq!(plan.pace.io_share, None);
     let plan = single(|s| (s.size, s.io_size) = (None, Some(Extent::Percent(50))));
     assert_eq!((plan.pace.io_size, plan.pace.io_share), (None, Some(50)));
 }
@@ -110,14 +106,10 @@ fn what_is_appended_is_written_and_so_many_bytes() {
     let plan = single(append(|s| s.offset = Some(Extent::Bytes(4096))));
     assert!(plan.files.shares.append);
     assert_eq!(plan.files.offset, 0, "as with fio");
-    check_refused(append(|s| s.rw = Some(READ)), "only writes");
-    check_refused(append(|s| s.size = None), "file_append needs size");
-    check_refused(
-        append(|s| s.overwrite = Some(true)),
-        "cannot be combined with create_only",
-    );
-    check_refused(
-        append(|s| s.ioengine = Some("mmap".into())),
-        "ioengine=mmap",
-    );
+    each! { check_refused:
+        append(|s| s.rw = Some(READ)) => "only writes";
+        append(|s| s.size = None) => "file_append needs size";
+        append(|s| s.overwrite = Some(true)) => "cannot be combined with create_only";
+        append(|s| s.ioengine = Some("mmap".into())) => "ioengine=mmap";
+    }
 }

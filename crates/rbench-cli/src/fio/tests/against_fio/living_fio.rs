@@ -3,7 +3,7 @@
 use std::io::Write as _;
 use std::process::{Command, Stdio};
 
-use super::record::{self, Kind, Question};
+use super::record::{self, Kind, Row};
 use super::*;
 
 #[expect(
@@ -46,20 +46,20 @@ fn run(words: &[OsString], input: &str) -> (String, bool) {
     (text, out.status.success())
 }
 
-fn answer(question: &Question) -> String {
-    let line = words(&question.line);
-    match question.kind {
+fn answer(row: &Row) -> String {
+    let line = words(&row.line);
+    match row.kind {
         Kind::Accepts => {
             let line: Vec<OsString> = words("--parse-only").into_iter().chain(line).collect();
-            let accepted = run(&line, question.input).1;
+            let accepted = run(&line, &row.input).1;
             if accepted { "yes" } else { "no" }.to_owned()
         }
         Kind::Headings => {
-            let (text, _) = run(&line, question.input);
+            let (text, _) = run(&line, &row.input);
             let heads: Vec<&str> = text.lines().filter(|l| l.contains(": (g=")).collect();
             heads.join("\n")
         }
-        Kind::Prints => run(&line, question.input).0.trim().to_owned(),
+        Kind::Prints => run(&line, &row.input).0.trim().to_owned(),
         Kind::Options => options(&run(&line, "").0).join(" "),
     }
 }
@@ -79,11 +79,9 @@ fn options(text: &str) -> Vec<&str> {
     clippy::disallowed_methods,
     reason = "no file of a measurement, but the record of this test"
 )]
-fn write(answers: impl Iterator<Item = (Question, String)>) {
+fn write(rows: impl Iterator<Item = Row>) {
     let head = "What fio-3.33 answers: asked for, command line, standard input, answer\n";
-    let rows: String = answers
-        .map(|(question, answer)| record::row(&question, &answer))
-        .collect();
+    let rows: String = rows.map(|row| format!("{row}\n")).collect();
     std::fs::write(record::PATH, format!("{head}{rows}")).expect("the record is written");
 }
 
@@ -92,14 +90,14 @@ fn fio_answers_as_it_is_recorded() {
     if !fio_is_here() {
         return;
     }
-    let answers = questions().into_iter().map(|question| {
-        let answer = answer(&question);
-        (question, answer)
-    });
+    let rows = record::rows();
     if is_set("RBENCH_RECORD") {
-        return write(answers);
+        return write(rows.map(|row| Row {
+            answer: answer(&row),
+            ..row
+        }));
     }
-    for (question, answer) in answers {
-        assert_eq!(record::recorded(&question), answer, "{question}");
+    for row in rows {
+        assert_eq!(row.answer, answer(&row), "{row}");
     }
 }

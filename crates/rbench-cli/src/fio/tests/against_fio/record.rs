@@ -1,5 +1,5 @@
-//! fio's recorded answers: rows of question, command line, standard input and answer, separated by
-//! tabs.
+//! Questions to fio and its recorded answers: rows of question, command line, standard input and
+//! answer, separated by tabs.
 
 use std::fmt;
 
@@ -21,43 +21,33 @@ pub enum Kind {
     Options,
 }
 
+/// The kinds by their names in the record.
+const KINDS: [(&str, Kind); 4] = [
+    ("accepts", Kind::Accepts),
+    ("headings", Kind::Headings),
+    ("prints", Kind::Prints),
+    ("options", Kind::Options),
+];
+
 #[derive(Debug)]
-pub struct Question {
+pub struct Row {
     pub kind: Kind,
     /// The command line, separated by blanks.
     pub line: String,
     /// Standard input.
-    pub input: &'static str,
+    pub input: String,
+    /// fio's answer.
+    pub answer: String,
 }
 
-impl Question {
-    pub fn new(kind: Kind, line: impl Into<String>, input: &'static str) -> Question {
-        let line = line.into();
-        Question { kind, line, input }
-    }
-}
-
-/// The form of a question in a row.
-impl fmt::Display for Question {
+/// The form of the record.
+impl fmt::Display for Row {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let kind = match self.kind {
-            Kind::Accepts => "accepts",
-            Kind::Headings => "headings",
-            Kind::Prints => "prints",
-            Kind::Options => "options",
-        };
-        write!(
-            f,
-            "{kind}\t{}\t{}",
-            escaped(&self.line),
-            escaped(self.input)
-        )
+        let named = KINDS.iter().find(|(_, kind)| *kind == self.kind);
+        let (name, _) = named.expect("every kind has a name");
+        let [line, input, answer] = [&self.line, &self.input, &self.answer].map(|t| escaped(t));
+        write!(f, "{name}\t{line}\t{input}\t{answer}")
     }
-}
-
-/// A row of the record.
-pub fn row(question: &Question, answer: &str) -> String {
-    format!("{question}\t{}\n", escaped(answer))
 }
 
 fn escaped(text: &str) -> String {
@@ -82,23 +72,24 @@ fn plain(text: &str) -> String {
     out
 }
 
-/// Returns each row as question and answer. The first line describes the file.
-fn rows() -> impl Iterator<Item = (&'static str, &'static str)> {
-    let rows = include_str!("fio-3.33.tsv").lines().skip(1);
-    rows.map(|row| row.rsplit_once('\t').expect("an answer"))
-}
-
-/// Returns the questions in the order of the record.
-pub fn asked() -> Vec<&'static str> {
-    rows().map(|(question, _)| question).collect()
-}
-
-/// Returns fio's recorded answer.
-pub fn recorded(question: &Question) -> String {
-    let text = question.to_string();
-    let mut found = rows().filter(|(asked, _)| *asked == text);
-    let (_, answer) = found
-        .next()
-        .unwrap_or_else(|| panic!("not recorded, run living_fio:: with RBENCH_RECORD=1: {text}"));
-    plain(answer)
+/// Returns the rows in their order. The first line describes the file.
+pub fn rows() -> impl Iterator<Item = Row> {
+    let lines = include_str!("fio-3.33.tsv").lines().skip(1);
+    lines.map(|text| {
+        let fields: Vec<&str> = text.split('\t').collect();
+        let [name, texts @ ..] = fields.as_slice() else {
+            panic!("{text}")
+        };
+        let kind = KINDS.iter().find(|(known, _)| known == name);
+        let texts: Vec<String> = texts.iter().map(|field| plain(field)).collect();
+        let [line, input, answer] = texts.try_into().expect("four fields");
+        let row = Row {
+            kind: kind.expect("a kind of question").1,
+            line,
+            input,
+            answer,
+        };
+        assert_eq!(row.to_string(), text);
+        row
+    })
 }

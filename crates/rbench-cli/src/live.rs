@@ -94,28 +94,16 @@ mod tests {
         assert_eq!(serve_at("127.0.0.1:0"), Ok(tcp("127.0.0.1:0")));
         assert_eq!(serve_at("[::1]:9180"), Ok(tcp("[::1]:9180")));
         assert_eq!(serve_at("localhost:9180"), Ok(tcp("127.0.0.1:9180")));
-        for wrong in [
-            "",
-            "unix:",
-            "9180",
-            "127.0.0.1",
-            "node1:9180",
-            "1.2.3.4:70000",
-        ] {
+        let words = "unix: 9180 127.0.0.1 node1:9180 1.2.3.4:70000";
+        for wrong in words.split(' ').chain([""]) {
             let why = serve_at(wrong).expect_err(wrong);
-            assert!(
-                why.starts_with(&format!("'{wrong}' is not an address")),
-                "{why}"
-            );
+            let expect = format!("'{wrong}' is not an address");
+            assert!(why.starts_with(&expect), "{why}");
         }
-        assert_eq!(
-            watch_at("node1:9180"),
-            Ok(WatchAt::Tcp("node1:9180".to_owned()))
-        );
-        assert_eq!(
-            watch_at("unix:watch"),
-            Ok(WatchAt::Unix(PathBuf::from("watch")))
-        );
+        let tcp = WatchAt::Tcp("node1:9180".to_owned());
+        assert_eq!(watch_at("node1:9180"), Ok(tcp));
+        let path = WatchAt::Unix(PathBuf::from("watch"));
+        assert_eq!(watch_at("unix:watch"), Ok(path));
         for wrong in ["", "node1", ":9180", "node1:0", "node1:http"] {
             assert!(watch_at(wrong).is_err(), "{wrong}");
         }

@@ -7,85 +7,88 @@ use rbench_plan::jobs::Distribution;
 use rbench_plan::meta::PhaseKind;
 use rbench_plan::spec::Workload;
 
+/// Words, separated by blanks.
+pub fn words(line: &str) -> Vec<OsString> {
+    line.split_whitespace().map(OsString::from).collect()
+}
+
 fn read(line: &str) -> Result<Invocation, Stop> {
-    let argv: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
-    parse(&argv, None)
+    parse(&words(line), None)
 }
 
 fn meta(line: &str) -> rbench_plan::spec::Meta {
-    match read(line) {
-        Ok(Invocation::Run(spec, _)) => match spec.workload {
-            Workload::Meta(meta) => meta,
-            Workload::Ops(_)
-            | Workload::Mdtest(_)
-            | Workload::Io(_)
-            | Workload::Fio(_)
-            | Workload::Ior(_)
-            | Workload::Find(_)
-            | Workload::Mix(_)
-            | Workload::Replay(_) => {
-                panic!("not meta")
-            }
-        },
+    match workload(line) {
+        Workload::Meta(meta) => meta,
         other => panic!("{other:?}"),
     }
 }
 
 fn io(line: &str) -> rbench_plan::spec::Io {
-    match read(line) {
-        Ok(Invocation::Run(spec, _)) => match spec.workload {
-            Workload::Io(io) => *io,
-            Workload::Meta(_)
-            | Workload::Ops(_)
-            | Workload::Mdtest(_)
-            | Workload::Fio(_)
-            | Workload::Ior(_)
-            | Workload::Find(_)
-            | Workload::Mix(_)
-            | Workload::Replay(_) => {
-                panic!("not io")
-            }
-        },
+    match workload(line) {
+        Workload::Io(io) => *io,
         other => panic!("{other:?}"),
     }
 }
 
-fn check_misuse(line: &str, expect: &str) {
-    let stop = read(line).expect_err(line);
+fn workload(line: &str) -> Workload {
+    match read(line) {
+        Ok(Invocation::Run(spec, _)) => spec.workload,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Checks that a command line was refused as misuse, with a text that has these parts.
+pub fn check_refused<T: std::fmt::Debug>(line: &str, got: Result<T, Stop>, parts: &[&str]) -> Stop {
+    let stop = got.expect_err(line);
     assert_eq!(stop.code, 2, "{line}");
+    for part in parts {
+        let text = &stop.text;
+        assert!(text.contains(part), "'{text}' does not contain '{part}'");
+    }
+    stop
+}
+
+/// The same of a command whose messages name it.
+pub fn check_refused_by<T: std::fmt::Debug>(
+    command: &str,
+    line: &str,
+    got: Result<T, Stop>,
+    parts: &[&str],
+) {
+    let text = check_refused(line, got, parts).text;
+    let more = format!("\n\nFor more information, try 'rbench {command} --help'.\n");
     assert!(
-        stop.text.contains(expect),
-        "'{}' does not contain '{expect}'",
-        stop.text
+        text.starts_with("error: ") && text.ends_with(&more),
+        "{text}"
     );
+}
+
+fn check_misuse(line: &str, expect: &str) {
+    check_refused(line, read(line), &[expect]);
 }
 
 #[test]
 fn counts_take_thousands_and_millions() {
     assert_eq!(meta("rbench meta --items 1k").items, Some(1000));
-    assert_eq!(
-        meta("rbench meta --items-per-rank 2M").items_per_rank,
-        Some(2_000_000)
-    );
+    let ranks = meta("rbench meta --items-per-rank 2M");
+    assert_eq!(ranks.items_per_rank, Some(2_000_000));
     assert_eq!(meta("rbench meta --items 1.5k").items, Some(1500));
     assert_eq!(meta("rbench meta --rate 2.5k").rate, Some(2500.0));
     assert_eq!(io("rbench io --rate 5k").rate, Some(5000.0));
-    assert_eq!(
-        io("rbench io --files 10k --file-size 4k").files,
-        Some(10_000)
-    );
+    let files = io("rbench io --files 10k --file-size 4k").files;
+    assert_eq!(files, Some(10_000));
     for wrong in ["1.5", "k", "-1k", "1e3", "0.0001k", "5kk", "5x", ""] {
+        let line = format!("rbench meta --items={wrong}");
         check_misuse(
-            &format!("rbench meta --items={wrong}"),
+            &line,
             "is not a whole number (k and m are decimal: 20k = 20000)",
         );
     }
-    check_misuse("rbench meta --items 99999999999999999999", "is too large");
-    check_misuse("rbench meta --workers 5g", "is too large");
-    check_misuse(
-        "rbench io --rate 5x",
-        "is not a number of operations per second",
-    );
+    each! { check_misuse:
+        "rbench meta --items 99999999999999999999" => "is too large";
+        "rbench meta --workers 5g" => "is too large";
+        "rbench io --rate 5x" => "is not a number of operations per second";
+    }
 }
 
 #[test]
@@ -113,24 +116,15 @@ fn options_keep_what_was_typed() {
     let m = meta(
         "rbench meta --branch 2 --depth=0 --write 100k --phases file-create,file-stat --stonewall 30",
     );
-    assert_eq!(
-        (m.branch, m.depth, m.write),
-        (Some(2), Some(0), Some(Bytes(102_400)))
-    );
-    assert_eq!(
-        m.phases,
-        Some(vec![PhaseKind::FileCreate, PhaseKind::FileStat])
-    );
+    assert_eq!((m.branch, m.depth), (Some(2), Some(0)));
+    assert_eq!(m.write, Some(Bytes(102_400)));
+    let phases = vec![PhaseKind::FileCreate, PhaseKind::FileStat];
+    assert_eq!(m.phases, Some(phases));
     assert_eq!(m.stonewall, Some(Nanos(30_000_000_000)));
     let i = io("rbench io --bs 4M --rw randread,randwrite --fsync every=8 --rate 1000.5 --time 1m");
     assert_eq!((i.block, i.rate), (Some(Bytes(4 << 20)), Some(1000.5)));
-    assert_eq!(
-        (i.rw, i.fsync),
-        (
-            Some(vec![Rw::RandRead, Rw::RandWrite]),
-            Some(FsyncRule::Every(8))
-        )
-    );
+    assert_eq!(i.rw, Some(vec![Rw::RandRead, Rw::RandWrite]));
+    assert_eq!(i.fsync, Some(FsyncRule::Every(8)));
 }
 
 #[test]
@@ -150,20 +144,15 @@ fn what_native_options_share_with_fio_is_read_alike_but_for_native_sizes() {
 
 #[test]
 fn ops_takes_rows_by_their_names_and_a_number_or_a_time() {
-    let ops = |line: &str| match read(line) {
-        Ok(Invocation::Run(spec, _)) => match spec.workload {
-            Workload::Ops(ops) => ops,
-            other => panic!("{other:?}"),
-        },
+    let ops = |line: &str| match workload(line) {
+        Workload::Ops(ops) => ops,
         other => panic!("{other:?}"),
     };
     assert_eq!(ops("rbench ops"), rbench_plan::spec::Ops::default());
     let some = ops("rbench ops --only rename,mkdir --ops 20");
     let names: Vec<&str> = some.only.iter().flatten().map(|row| row.name).collect();
-    assert_eq!(
-        (names, some.operations),
-        (vec!["rename", "mkdir"], Some(20))
-    );
+    assert_eq!(names, ["rename", "mkdir"]);
+    assert_eq!(some.operations, Some(20));
     assert_eq!(ops("rbench ops --time 2").time, Some(Nanos(2_000_000_000)));
 }
 
@@ -183,25 +172,15 @@ fn verify_takes_journals_and_where_the_data_lies_now() {
 
 #[test]
 fn rbench_dir_stands_in_for_dir() {
-    let argv = ["rbench", "io"].map(OsString::from);
-    let dir =
-        |argv: &[OsString], env: &str| match parse(argv, Some(OsString::from(env).as_os_str())) {
-            Ok(Invocation::Run(spec, _)) => spec.common.dir,
-            other => panic!("{other:?}"),
-        };
-    assert_eq!(dir(&argv, "/mnt/a"), Some("/mnt/a".into()));
-    let empty = parse(&argv, Some(OsString::new().as_os_str())).expect_err("no directory");
-    assert!(
-        empty.code == 2 && empty.text.contains("RBENCH_DIR is set but empty"),
-        "{empty:?}"
-    );
-    assert_eq!(
-        dir(
-            &["rbench", "io", "--dir", "/b"].map(OsString::from),
-            "/mnt/a"
-        ),
-        Some("/b".into())
-    );
+    let read = |line: &str, env: &str| parse(&words(line), Some(env.as_ref()));
+    let dir = |line: &str| match read(line, "/mnt/a") {
+        Ok(Invocation::Run(spec, _)) => spec.common.dir,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(dir("rbench io"), Some("/mnt/a".into()));
+    let none = "RBENCH_DIR is set but empty";
+    check_refused("rbench io", read("rbench io", ""), &[none]);
+    assert_eq!(dir("rbench io --dir /b"), Some("/b".into()));
 }
 
 #[test]
@@ -225,93 +204,58 @@ fn a_path_in_place_of_a_command_asks_for_the_overview() {
 
 #[test]
 fn an_empty_name_of_a_directory_is_refused() {
+    let check = |command: &str| {
+        let mut argv = words(&format!("rbench {command}"));
+        argv.push(OsString::new());
+        check_refused(command, parse(&argv, None), &["the name is empty"]);
+    };
     for command in ["io", "meta", "ops", "nn", "suite smoke", "check"] {
-        let words = command.split(' ').chain(["--dir", ""]);
-        let argv: Vec<OsString> = ["rbench"]
-            .into_iter()
-            .chain(words)
-            .map(OsString::from)
-            .collect();
-        let stop = parse(&argv, None).expect_err(command);
-        assert!(
-            stop.code == 2 && stop.text.contains("the name is empty"),
-            "{}",
-            stop.text
-        );
+        check(&format!("{command} --dir"));
     }
     for command in ["quick", "probe", "clean", "overview", "find"] {
-        let argv = ["rbench", command, ""].map(OsString::from);
-        let stop = parse(&argv, None).expect_err(command);
-        assert!(
-            stop.code == 2 && stop.text.contains("the name is empty"),
-            "{}",
-            stop.text
-        );
+        check(command);
     }
 }
 
 #[test]
 fn mistakes_of_form_have_a_tip() {
-    for (line, expect) in [
-        ("rbench io --bs -4k", "'-4k' is not a size"),
-        (
-            "rbench io --threads -1",
-            "'-1' for '--threads <N>': -1 is not in 0",
-        ),
-        ("rbench io --threads four", "not a whole number"),
-        ("rbench io --time -5", "'-5' is not a time"),
-        ("rbench io --bs --direct", "'--direct' is not a size"),
-        ("rbench io /mnt/fs", "--dir /mnt/fs"),
-        ("rbench check /mnt/fs", "--dir /mnt/fs"),
-        ("rbench probe --dir /mnt/fs", "rbench probe DIR"),
-        ("rbench quick --dir /mnt/fs", "rbench quick DIR"),
-        ("rbench clean --dir /mnt/fs", "rbench clean DIR"),
-        ("rbench io --json", "use --format json"),
-        ("rbench sweep --over bs=4k io", "-- io"),
-        ("rbench knee --slo p99=1s meta", "-- meta"),
-    ] {
-        check_misuse(line, expect);
+    each! { check_misuse:
+        "rbench io --bs -4k" => "'-4k' is not a size";
+        "rbench io --threads -1" => "'-1' for '--threads <N>': -1 is not in 0";
+        "rbench io --threads four" => "not a whole number";
+        "rbench io --time -5" => "'-5' is not a time";
+        "rbench io --bs --direct" => "'--direct' is not a size";
+        "rbench io /mnt/fs" => "--dir /mnt/fs";
+        "rbench check /mnt/fs" => "--dir /mnt/fs";
+        "rbench probe --dir /mnt/fs" => "rbench probe DIR";
+        "rbench quick --dir /mnt/fs" => "rbench quick DIR";
+        "rbench clean --dir /mnt/fs" => "rbench clean DIR";
+        "rbench io --json" => "use --format json";
+        "rbench sweep --over bs=4k io" => "-- io";
+        "rbench knee --slo p99=1s meta" => "-- meta";
     }
 }
 
 #[test]
 fn misuse_names_the_flag_and_ends_with_2() {
-    check_misuse("rbench meta --brunch 3", "--brunch");
-    check_misuse("rbench meta --write 4x", "--write");
-    check_misuse(
-        "rbench meta --phases dance",
-        "'dance' is not one of tree-create",
-    );
-    check_misuse(
-        "rbench meta --phases file-stats",
-        "'file-stats' is not a phase (nearest: file-stat)\n",
-    );
-    check_misuse(
-        "rbench ops --only dance",
-        "'dance' is not one of mkdir, mvdir, rmdir,",
-    );
-    check_misuse(
-        "rbench ops --only mkdr",
-        "'mkdr' is not a row (nearest: mkdir)\n",
-    );
-    check_misuse(
-        "rbench io --rw readwrite",
-        "'readwrite' is not one of write, read",
-    );
-    check_misuse("rbench io --fsync sometimes", "end, never, close, every=N");
-    check_misuse(
-        "rbench io --bs-split 4x/60",
-        "'4x' is not a whole number with k, m, g, t or p (binary: 4k = 4096)",
-    );
-    check_misuse("rbench io --bs-range 4k", "'4k' is not a range");
-    check_misuse("rbench io --compress 101", "101 is more than 100");
-    check_misuse(
-        "rbench io --random-distribution zipf:x",
-        "'x' is not a number above 0",
-    );
-    check_misuse("rbench io --label nonsense", "key=value");
-    check_misuse("rbench", "Usage");
-    check_misuse("rbench dance", "dance");
+    each! { check_misuse:
+        "rbench meta --brunch 3" => "--brunch";
+        "rbench meta --write 4x" => "--write";
+        "rbench meta --phases dance" => "'dance' is not one of tree-create";
+        "rbench meta --phases file-stats" => "'file-stats' is not a phase (nearest: file-stat)\n";
+        "rbench ops --only dance" => "'dance' is not one of mkdir, mvdir, rmdir,";
+        "rbench ops --only mkdr" => "'mkdr' is not a row (nearest: mkdir)\n";
+        "rbench io --rw readwrite" => "'readwrite' is not one of write, read";
+        "rbench io --fsync sometimes" => "end, never, close, every=N";
+        "rbench io --bs-split 4x/60" =>
+            "'4x' is not a whole number with k, m, g, t or p (binary: 4k = 4096)";
+        "rbench io --bs-range 4k" => "'4k' is not a range";
+        "rbench io --compress 101" => "101 is more than 100";
+        "rbench io --random-distribution zipf:x" => "'x' is not a number above 0";
+        "rbench io --label nonsense" => "key=value";
+        "rbench" => "Usage";
+        "rbench dance" => "dance";
+    }
 }
 
 #[test]
@@ -320,10 +264,8 @@ fn help_and_version_are_no_misuse() {
         assert_eq!(read(line).map_err(|stop| stop.code), Err(0), "{line}");
     }
     for (name, text) in help_texts() {
-        assert!(
-            text.lines().all(|l| l.chars().count() <= 100),
-            "help of {name} is wider than 100 columns"
-        );
+        let narrow = text.lines().all(|l| l.chars().count() <= 100);
+        assert!(narrow, "help of {name} is wider than 100 columns");
     }
 }
 
@@ -398,13 +340,12 @@ fn a_comparison_keeps_what_was_typed() {
 
 #[test]
 fn impossible_comparisons_are_misuse() {
-    check_misuse("rbench compare a b --min-effect=-5%", "--min-effect");
-    check_misuse("rbench compare a b --min-effect 100%", "below 100%");
-    check_misuse("rbench compare a b --confidence 100%", "at most 99.9999%");
-    check_misuse(
-        "rbench compare a b --confidence x",
-        "'x' is not a percentage",
-    );
-    check_misuse("rbench compare a --base b --published x/y", "--published");
-    check_misuse("rbench compare a b --format html", "html");
+    each! { check_misuse:
+        "rbench compare a b --min-effect=-5%" => "--min-effect";
+        "rbench compare a b --min-effect 100%" => "below 100%";
+        "rbench compare a b --confidence 100%" => "at most 99.9999%";
+        "rbench compare a b --confidence x" => "'x' is not a percentage";
+        "rbench compare a --base b --published x/y" => "--published";
+        "rbench compare a b --format html" => "html";
+    }
 }

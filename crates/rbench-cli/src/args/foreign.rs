@@ -284,54 +284,21 @@ mod tests {
 
     #[test]
     fn tips_name_what_was_meant() {
-        check(
-            "rbench io -bs 4k",
-            "tip: a long option has two dashes: --bs",
-            "Usage: -b",
-        );
-        check(
-            "rbench io meta",
-            "tip: io and meta are commands: run one at a time",
-            "--dir meta",
-        );
-        check(
-            "rbench io data",
-            "tip: a directory is given with --dir data",
-            "commands",
-        );
-        check("rbench io --block-size 4k", "tip: use --bs", "--file-size");
-        check(
-            "rbench io --thread 4",
-            "a similar argument exists: '--threads'",
-            "fio's",
-        );
-        check(
-            "rbench io --zone 4",
-            "unexpected argument '--zone'",
-            "--on-error",
-        );
-        check("rbench ", "the name of the directory is empty", "rbench ./");
-        check(
-            "rbench help knee2",
-            "a similar command exists: 'knee'",
-            "rbench ./",
-        );
-        check("rbench nosuch", "unrecognized subcommand", "tip:");
-        check(
-            "rbench meta --dri m1",
-            "a similar argument exists: '--dir'",
-            "--drop",
-        );
-        check(
-            "rbench io --dir m1 --bs 4 k",
-            "tip: a unit follows its number without a space: --bs 4k",
-            "--dir k",
-        );
-        check(
-            "rbench io --dir m1 data",
-            "unexpected argument 'data'",
-            "tip:",
-        );
+        each! { check:
+            "rbench io -bs 4k" => "tip: a long option has two dashes: --bs" => "Usage: -b";
+            "rbench io meta" => "tip: io and meta are commands: run one at a time" => "--dir meta";
+            "rbench io data" => "tip: a directory is given with --dir data" => "commands";
+            "rbench io --block-size 4k" => "tip: use --bs" => "--file-size";
+            "rbench io --thread 4" => "a similar argument exists: '--threads'" => "fio's";
+            "rbench io --zone 4" => "unexpected argument '--zone'" => "--on-error";
+            "rbench " => "the name of the directory is empty" => "rbench ./";
+            "rbench help knee2" => "a similar command exists: 'knee'" => "rbench ./";
+            "rbench nosuch" => "unrecognized subcommand" => "tip:";
+            "rbench meta --dri m1" => "a similar argument exists: '--dir'" => "--drop";
+            "rbench io --dir m1 --bs 4 k" =>
+                "tip: a unit follows its number without a space: --bs 4k" => "--dir k";
+            "rbench io --dir m1 data" => "unexpected argument 'data'" => "tip:";
+        }
     }
 
     #[test]

@@ -10,16 +10,12 @@ use rbench_plan::jobs::{
 use rbench_plan::spec::fio::{Check, Extent, Settings, SyncMode};
 
 use super::*;
+use crate::tests::{check_refused, check_refused_by, words};
 use crate::{Communicator, Progress, parse};
 
 mod against_fio;
 mod files;
 mod samples;
-
-/// Words, separated by blanks.
-fn words(line: &str) -> Vec<OsString> {
-    line.split_whitespace().map(OsString::from).collect()
-}
 
 /// The directory d has one file.
 fn listed() -> BTreeMap<PathBuf, Vec<u8>> {
@@ -62,6 +58,12 @@ fn jobs(text: &str) -> Vec<Job> {
     }
 }
 
+fn two(text: &str) -> (Fio, [Job; 2]) {
+    let (fio, _) = run(text).expect("two jobs");
+    let both: [Job; 2] = fio.jobs.clone().try_into().expect("two jobs");
+    (fio, both)
+}
+
 fn view(text: &str) -> FioView {
     match run(text) {
         Ok((_, output)) => output.fio.expect("a view of fio"),
@@ -70,20 +72,7 @@ fn view(text: &str) -> FioView {
 }
 
 fn check_misuse(text: &str, expect: &[&str]) {
-    let stop = run(text).expect_err(text);
-    assert_eq!(stop.code, 2, "{text}");
-    let form = stop.text.starts_with("error: ")
-        && stop
-            .text
-            .ends_with("\n\nFor more information, try 'rbench fio --help'.\n");
-    assert!(form, "{}", stop.text);
-    for part in expect {
-        assert!(
-            stop.text.contains(part),
-            "'{}' does not contain '{part}'",
-            stop.text
-        );
-    }
+    check_refused_by("fio", text, run(text), expect);
 }
 
 #[test]
@@ -106,38 +95,29 @@ fn the_beginning_of_a_name_is_enough_where_no_other_begins_so() {
     assert_eq!(of("--name=a --refill").refill_buffers, Some(true));
     assert_eq!(of("--name=a --randrep=0").randrepeat, Some(false));
     assert_eq!(of("--name=a --directo=/x").directory, Some("/x".into()));
-    check_misuse(
-        "--name=a --s=1m",
-        &["'--s' is ambiguous", "--size", "--startdelay"],
-    );
-    check_misuse(
-        "--name=a --read",
-        &["--readonly", "--readwrite", "--read_iolog"],
-    );
+    each! { check_misuse:
+        "--name=a --s=1m" => &["'--s' is ambiguous", "--size", "--startdelay"];
+        "--name=a --read" => &["--readonly", "--readwrite", "--read_iolog"];
+    }
 }
 
 #[test]
 fn a_switch_takes_no_word_behind_it_but_a_value_takes_any() {
     let (fio, _) = run("--name=a --time_based --runtime 5").expect("two options");
     assert_eq!(fio.jobs[0].settings.runtime, Some(Nanos(5_000_000_000)));
-    check_misuse("--direct --name=a", &["'--name=a' for '--direct'", "0, 1"]);
-    check_misuse(
-        "--name=a --size",
-        &["'--size=<SIZE|PERCENT%>'", "none was supplied"],
-    );
-    check_misuse("--name=a --size=", &["'--size=<SIZE|PERCENT%>'"]);
-    check_misuse("--name", &["'--name=<NAME>'"]);
-    check_misuse("--name=a --readonly=1", &["it takes none"]);
-    check_misuse("--name=a --time_based=yes", &["'yes'", "0, 1"]);
+    each! { check_misuse:
+        "--direct --name=a" => &["'--name=a' for '--direct'", "0, 1"];
+        "--name=a --size" => &["'--size=<SIZE|PERCENT%>'", "none was supplied"];
+        "--name=a --size=" => &["'--size=<SIZE|PERCENT%>'"];
+        "--name" => &["'--name=<NAME>'"];
+        "--name=a --readonly=1" => &["it takes none"];
+        "--name=a --time_based=yes" => &["'yes'", "0, 1"];
+    }
 }
 
 #[test]
 fn options_before_the_first_name_hold_for_all_jobs() {
-    let (fio, _) =
-        run("--bs=8k --size=1m --name=a --bs=16k --name=b --rw=write").expect("two jobs");
-    let [a, b] = fio.jobs.as_slice() else {
-        panic!("{fio:?}")
-    };
+    let (fio, [a, b]) = two("--bs=8k --size=1m --name=a --bs=16k --name=b --rw=write");
     let both = |n| Each::same(Some(n));
     assert_eq!((a.settings.bs, b.settings.bs), (both(16_384), both(8192)));
     assert_eq!(a.settings.size, b.settings.size);
@@ -153,12 +133,8 @@ fn options_before_the_first_name_hold_for_all_jobs() {
 
 #[test]
 fn a_name_that_begins_with_global_opens_the_options_of_the_jobs_behind_it() {
-    let (fio, _) =
-        run("--name=global --rw=randread --name=a --bs=8k --name=global2 --size=1m --name=b")
-            .expect("two jobs");
-    let [a, b] = fio.jobs.as_slice() else {
-        panic!("{fio:?}")
-    };
+    let line = "--name=global --rw=randread --name=a --bs=8k --name=global2 --size=1m --name=b";
+    let (_, [a, b]) = two(line);
     assert_eq!((a.name.as_str(), b.name.as_str()), ("a", "b"));
     assert!(a.settings.rw.is_some_and(|rw| rw.random) && a.settings.rw == b.settings.rw);
     assert_eq!((a.settings.size, b.settings.bs.read), (None, None));
@@ -170,8 +146,8 @@ fn every_name_that_adds_to_a_job_s_files_is_told() {
     let job = &jobs("--name=a --filename=x --filename=y:z --bs=1k --bs=2k")[0];
     let told = |name: &str| {
         let mut all = job.options.iter();
-        all.find(|(known, _)| known == name)
-            .map(|(_, value)| value.as_str())
+        let (_, value) = all.find(|(known, _)| known == name)?;
+        Some(value.as_str())
     };
     assert_eq!((told("filename"), told("bs")), (Some("x:y:z"), Some("2k")));
 }
@@ -184,45 +160,35 @@ fn numbers_that_fio_reads_in_part_are_taken_with_a_note() {
     };
     let (notes, settings) = of("--rate=500000.5k,1m --rwmixwrite=12.5 --offset_increment=0.5%");
     assert_eq!(settings.rate.read, Some(512_000_512));
-    assert_eq!(
-        (settings.rate.write, settings.rwmixread),
-        (Some(1 << 20), Some(88))
-    );
+    assert_eq!(settings.rate.write, Some(1 << 20));
+    assert_eq!(settings.rwmixread, Some(88));
     assert_eq!(settings.offset_increment, Some(Extent::Percent(0)));
-    assert_eq!(
-        notes,
-        [
-            "rate: '500000.5k' is read as 512000512; fio reads 500000",
-            "rwmixwrite: '12.5' is read as 12; fio reads 12",
-            "offset_increment: '0.5' is read as 0; fio reads 0",
-        ]
-    );
+    let expect = [
+        "rate: '500000.5k' is read as 512000512; fio reads 500000",
+        "rwmixwrite: '12.5' is read as 12; fio reads 12",
+        "offset_increment: '0.5' is read as 0; fio reads 0",
+    ];
+    assert_eq!(notes, expect);
     let (notes, settings) = of("--bs=4KB1 --size=100%%");
     assert_eq!(settings.bs.read, Some(4096));
     assert_eq!(settings.size, Some(Extent::Percent(100)));
-    assert_eq!(
-        notes,
-        ["bs: '4KB1' is read as 4096: '1' is ignored, as in fio"]
-    );
+    let note = "bs: '4KB1' is read as 4096: '1' is ignored, as in fio";
+    assert_eq!(notes, [note]);
     let list: Vec<String> = (1..=25).map(|n| n.to_string()).collect();
     let (notes, settings) = of(&format!("--percentile_list={}", list.join(":")));
     assert_eq!(settings.percentile_list.map(|list| list.len()), Some(20));
-    assert!(
-        notes[0].contains("of 25 percentiles only the first 20"),
-        "{notes:?}"
-    );
+    let first = notes[0].contains("of 25 percentiles only the first 20");
+    assert!(first, "{notes:?}");
     check_misuse("--name=a --bs=1q", &["'1q' is not a whole number"]);
     check_misuse("--name=a --size=50%5", &["unexpected '5' after %"]);
 }
 
 #[test]
 fn switches_take_any_number_and_threads_are_accepted() {
-    let settings =
-        &jobs("--name=a --time_based=10 --norandommap=-1 --threads=4 --stonewall=0")[0].settings;
-    assert_eq!(
-        (settings.time_based, settings.norandommap),
-        (Some(true), Some(true))
-    );
+    let line = "--name=a --time_based=10 --norandommap=-1 --threads=4 --stonewall=0";
+    let settings = &jobs(line)[0].settings;
+    assert_eq!(settings.time_based, Some(true));
+    assert_eq!(settings.norandommap, Some(true));
     assert_eq!(settings.stonewall, Some(false));
     check_misuse("--name=a --direct=2", &["'2' is not one of 0, 1"]);
 }
@@ -239,61 +205,42 @@ fn a_report_that_is_not_known_is_refused_and_progress_that_is_not_known_is_left_
 #[test]
 fn typed_options_have_their_proper_names_once_and_switches_alone_are_left_out() {
     let job = &jobs("--name=a --blocksize=1k --size=4k --group_reporting --bs=2k --thread=1")[0];
-    let names: Vec<String> = job
-        .options
-        .iter()
-        .map(|(n, v)| format!("{n}={v}"))
-        .collect();
+    let names = job.options.iter().map(|(n, v)| format!("{n}={v}"));
+    let names: Vec<String> = names.collect();
     assert_eq!(names, ["name=a", "bs=2k", "size=4k", "thread=1"]);
 }
 
 #[test]
 fn kb_base_counts_for_the_options_before_it_too() {
-    let size = |text: &str| jobs(text)[0].settings.size;
-    let expect = Some(Extent::Bytes(1000));
-    assert_eq!(size("--name=a --size=1k --kb_base=1000"), expect);
-    assert_eq!(size("--kb_base=1000 --name=a --size=1k"), expect);
-    assert_eq!(
-        size("--name=a --size=1kib --kb_base=1000"),
-        Some(Extent::Bytes(1024))
-    );
+    let check = |text: &str, bytes| {
+        let size = jobs(text)[0].settings.size;
+        assert_eq!(size, Some(Extent::Bytes(bytes)), "{text}");
+    };
+    check("--name=a --size=1k --kb_base=1000", 1000);
+    check("--kb_base=1000 --name=a --size=1k", 1000);
+    check("--name=a --size=1kib --kb_base=1000", 1024);
 }
 
 #[test]
 fn a_directory_counts_for_the_names_behind_it() {
-    let of = |text: &str| {
+    let check = |text: &str, directories: &[&str], names: &[&str]| {
         let settings = jobs(text)[0].settings.clone();
-        let directories = settings.filename_directories.iter();
-        let directories: Vec<String> = directories.map(|d| d.display().to_string()).collect();
-        (directories, settings.filename.unwrap_or_default())
-    };
-    let expect = |directories: &[&str], names: &[&str]| {
-        let owned = |all: &[&str]| all.iter().map(|&one| one.to_owned()).collect::<Vec<_>>();
-        (owned(directories), owned(names))
+        let got = settings.filename_directories.iter();
+        let got: Vec<String> = got.map(|d| d.display().to_string()).collect();
+        assert_eq!(got, directories, "{text}");
+        assert_eq!(settings.filename.unwrap_or_default(), names, "{text}");
     };
     // Results of fio 3.33 for each.
-    assert_eq!(
-        of("--name=j --filename=f --directory=a"),
-        expect(&[""], &["f"])
-    );
-    assert_eq!(
-        of("--filename=f --name=j --directory=a"),
-        expect(&[""], &["f"])
-    );
-    assert_eq!(
-        of("--name=j --directory=a:b --filename=f"),
-        expect(&["a"], &["f"])
-    );
-    assert_eq!(
-        of("--directory=a --filename=f --name=j --directory=b --filename=g"),
-        expect(&["a", "b"], &["f", "g"])
-    );
+    each! { check:
+        "--name=j --filename=f --directory=a" => &[""] => &["f"];
+        "--filename=f --name=j --directory=a" => &[""] => &["f"];
+        "--name=j --directory=a:b --filename=f" => &["a"] => &["f"];
+        "--directory=a --filename=f --name=j --directory=b --filename=g" => &["a", "b"] => &["f", "g"];
+    }
     let settings = &jobs("--name=a --directory=x::y:z\\:z")[0].settings;
     assert_eq!(settings.directory, Some("x".into()));
-    assert_eq!(
-        settings.more_directories,
-        [PathBuf::from("y"), "z:z".into()]
-    );
+    let more = [PathBuf::from("y"), "z:z".into()];
+    assert_eq!(settings.more_directories, more);
     check_misuse("--name=a --directory=:", &["it must not be empty"]);
 }
 
@@ -305,46 +252,36 @@ fn nothing_to_run_is_misuse() {
 
 #[test]
 fn what_this_program_lacks_is_refused_by_name() {
-    for (option, expect) in [
-        (
-            "--cgroup=x",
-            "option '--cgroup' is not supported: rbench does not manage control groups; use 'systemd-run --scope'",
-        ),
-        ("--zonemode=zbd", "'--zonemode'"),
-        ("--client=host", "mpirun"),
-        ("--cmdprio_class=1", "requests have no priority"),
-        ("--dir=/x", "profiles"),
-        ("--rw=readtrim", "is not one of"),
-        ("--verify=crc33", "is not one of"),
-        ("--verify_policy=written", "is not one of completed"),
-        ("--mem=cudamalloc", "no GPU buffers"),
-        ("--mem=mmap:", "a path must follow"),
-        ("--mem=shm:/x", "takes no file"),
-        ("--opendir=none", "not a readable directory"),
-        ("--terse-version=6", "is not one of 2, 3, 4, 5"),
-        (
-            "--random_distribution=normal:150",
-            "is not at least 0 and below 100",
-        ),
-        ("--file_service_type=zipf:1.1", "use roundrobin"),
-        ("--rw=randread:4k", "not a number of operations"),
-        ("--percentage_sequential=5", "percentage_random"),
-    ] {
-        check_misuse(&format!("--name=a {option}"), &[expect]);
+    let check = |option: &str, expect: &str| check_misuse(&format!("--name=a {option}"), &[expect]);
+    each! { check:
+        "--cgroup=x" =>
+            "option '--cgroup' is not supported: rbench does not manage control groups; use 'systemd-run --scope'";
+        "--zonemode=zbd" => "'--zonemode'";
+        "--client=host" => "mpirun";
+        "--cmdprio_class=1" => "requests have no priority";
+        "--dir=/x" => "profiles";
+        "--rw=readtrim" => "is not one of";
+        "--verify=crc33" => "is not one of";
+        "--verify_policy=written" => "is not one of completed";
+        "--mem=cudamalloc" => "no GPU buffers";
+        "--mem=mmap:" => "a path must follow";
+        "--mem=shm:/x" => "takes no file";
+        "--opendir=none" => "not a readable directory";
+        "--terse-version=6" => "is not one of 2, 3, 4, 5";
+        "--random_distribution=normal:150" => "is not at least 0 and below 100";
+        "--file_service_type=zipf:1.1" => "use roundrobin";
+        "--rw=randread:4k" => "not a number of operations";
+        "--percentage_sequential=5" => "percentage_random";
     }
 }
 
 #[test]
 fn unknown_options_are_named_with_what_was_probably_meant() {
-    check_misuse(
-        "--name=a --nosuch=1",
-        &["unexpected option '--nosuch' found\n\nFor"],
-    );
-    check_misuse(
-        "--name=a --iodepht=1",
-        &["'--iodepht'", "tip: a similar option exists: '--iodepth'"],
-    );
-    check_misuse("--name=a --é", &["'--é'"]);
+    each! { check_misuse:
+        "--name=a --nosuch=1" => &["unexpected option '--nosuch' found\n\nFor"];
+        "--name=a --iodepht=1" => &["'--iodepht'", "tip: a similar option exists: '--iodepth'"];
+        "--name=a --é" => &["'--é'"];
+    }
 }
 
 #[test]
@@ -363,39 +300,26 @@ fn formats_of_the_report_add_up_as_asked() {
 #[test]
 fn a_command_line_is_shown_that_says_the_same() {
     let shown = |text: &str| view(text).show.expect("a command line");
-    assert_eq!(
-        shown("--showcmd --size=1m --name=a --bs=8k --name=b --stonewall"),
-        "fio --size=1m --name=a --bs=8k --name=b --stonewall\n"
-    );
+    let text = "--size=1m --name=a --bs=8k --name=b --stonewall";
+    assert_eq!(shown(&format!("--showcmd {text}")), format!("fio {text}\n"));
     let text = "--bs=4k --norandommap --name=x --rw=randrw --name=y --wait_for=x --size=2g";
     let again = shown(&format!("--showcmd {text}"));
     let rest = again.strip_prefix("fio ").expect("the command");
     assert_eq!(jobs(rest), jobs(text));
     // The later option does not mention reads.
     let text = "--name=x --ba=8k --blockalign=,16k --bs=4k --bs=,8k";
-    assert_eq!(
-        shown(&format!("--showcmd {text}")),
-        "fio --name=x --ba=8k --ba=,16k --bs=4k --bs=,8k\n"
-    );
+    let expect = "fio --name=x --ba=8k --ba=,16k --bs=4k --bs=,8k\n";
+    assert_eq!(shown(&format!("--showcmd {text}")), expect);
     assert_eq!(quoted("it's"), "'it'\\''s'");
     assert_eq!(quoted(""), "''");
 }
 
 #[test]
 fn a_complaint_does_not_steer_the_terminal() {
-    let argv: Vec<OsString> = vec![
-        "rbench".into(),
-        "fio".into(),
-        "--name=a".into(),
-        "--bs=\x1b[2J\n4k".into(),
-    ];
-    let stop = parse(&argv, None).expect_err("it is no size");
-    assert!(
-        stop.text
-            .starts_with("error: invalid value '\\u{1b}[2J\\n4k' for '--bs': "),
-        "{}",
-        stop.text
-    );
+    let argv = ["rbench", "fio", "--name=a", "--bs=\x1b[2J\n4k"].map(OsString::from);
+    let text = parse(&argv, None).expect_err("it is no size").text;
+    let start = "error: invalid value '\\u{1b}[2J\\n4k' for '--bs': ";
+    assert!(text.starts_with(start), "{text}");
 }
 
 #[test]
@@ -408,17 +332,12 @@ fn help_is_the_same_however_it_is_asked_for() {
     assert_eq!(asked("rbench help fio"), stop);
     let version = asked("rbench fio -v");
     assert_eq!(version, asked("rbench fio --version"));
-    assert!(
-        version.text.starts_with("fio-3.33-rbench-"),
-        "{}",
-        version.text
-    );
+    let text = &version.text;
+    assert!(text.starts_with("fio-3.33-rbench-"), "{text}");
     let listed = asked("rbench --help").text;
     let line = listed.lines().find(|l| l.trim_start().starts_with("fio "));
-    assert!(
-        line.is_some_and(|l| l.contains("fio's command line")),
-        "{listed}"
-    );
+    let found = line.is_some_and(|l| l.contains("fio's command line"));
+    assert!(found, "{listed}");
 }
 
 #[test]
@@ -426,11 +345,8 @@ fn every_option_is_in_the_help_and_once_in_the_table() {
     let help = help();
     let mut seen = Vec::new();
     for option in table::options() {
-        assert!(
-            help.contains(&format!("--{}", option.name)),
-            "{}",
-            option.name
-        );
+        let name = format!("--{}", option.name);
+        assert!(help.contains(&name), "{name}");
         assert!(help.contains(option.help), "{}", option.help);
         for name in option.names() {
             assert!(!seen.contains(&name), "{name} is twice in the table");
@@ -467,52 +383,20 @@ fn help_on_an_option_has_what_fios_has() {
         }
     };
     // Types, ranges and words as fio 3.33 prints them.
-    check(
-        "group_reporting",
-        &[
-            "type: empty or boolean value ([0|1])",
-            "default: no default",
-        ],
-    );
-    check(
-        "direct",
-        &[
-            "type: boolean value (opt=1)",
-            "default: 0",
-            "range: min=0, max=1",
-        ],
-    );
-    check(
-        "rwmixread",
-        &[
-            "type: integer value (opt=100)",
-            "default: 50",
-            "range: min=0, max=100",
-        ],
-    );
-    check(
-        "significant_figures",
-        &["range: min=1, max=10", "default: 4"],
-    );
-    check("log_entries", &["range: min=1024, max=1048576"]);
-    check("iodepth", &["range: min=1, max=4294967295"]);
-    check(
-        "runtime",
-        &["alias: timeout", "type: string with time postfix (opt=10s)"],
-    );
-    check(
-        "readwrite",
-        &["alias: readwrite", "valid values: read", ": randrw"],
-    );
-    check("clocksource", &["valid values: gettimeofday", ": cpu"]);
-    check(
-        "ioengine",
-        &["valid values: sync", ": null", "default: psync"],
-    );
-    check(
-        "percentile_list",
-        &["type: list of floating point values separated by ':' (opt=5.9:7.8)"],
-    );
+    each! { check:
+        "group_reporting" => &["type: empty or boolean value ([0|1])", "default: no default"];
+        "direct" => &["type: boolean value (opt=1)", "default: 0", "range: min=0, max=1"];
+        "rwmixread" => &["type: integer value (opt=100)", "default: 50", "range: min=0, max=100"];
+        "significant_figures" => &["range: min=1, max=10", "default: 4"];
+        "log_entries" => &["range: min=1024, max=1048576"];
+        "iodepth" => &["range: min=1, max=4294967295"];
+        "runtime" => &["alias: timeout", "type: string with time postfix (opt=10s)"];
+        "readwrite" => &["alias: readwrite", "valid values: read", ": randrw"];
+        "clocksource" => &["valid values: gettimeofday", ": cpu"];
+        "ioengine" => &["valid values: sync", ": null", "default: psync"];
+        "percentile_list" =>
+            &["type: list of floating point values separated by ':' (opt=5.9:7.8)"];
+    }
     assert_eq!(printed("--cmdhelp"), printed("--cmdhelp=all"));
     for option in table::options() {
         let text = super::help::command(option.name).expect("help of an option");
@@ -525,14 +409,10 @@ fn help_on_engines_has_their_options() {
     assert!(printed("--enghelp").starts_with("Available IO engines:\n\tsync\n"));
     let own = printed("--enghelp=io_uring");
     assert!(own.contains("registerfiles             : "), "{own}");
-    assert_eq!(
-        printed("--enghelp=io_uring,fixedbufs"),
-        printed("--cmdhelp=fixedbufs")
-    );
-    assert_eq!(
-        printed("--enghelp=psync"),
-        "IO engine psync has no options\n"
-    );
+    let same = printed("--cmdhelp=fixedbufs");
+    assert_eq!(printed("--enghelp=io_uring,fixedbufs"), same);
+    let none = "IO engine psync has no options\n";
+    assert_eq!(printed("--enghelp=psync"), none);
     check_misuse("--enghelp=nosuch", &["unknown engine", "io_uring"]);
     check_misuse("--enghelp=psync,hipri", &["psync has no option hipri"]);
 }
@@ -580,13 +460,10 @@ fn every_option_of_fio_3_42_is_taken_or_refused_with_a_reason() {
     for name in names {
         let taken = table::exact(name).is_some();
         match table::refusal(name) {
-            Some(refused) => check_misuse(
-                &format!("--name=a --{name}=1"),
-                &[
-                    &format!("option '--{name}' is not supported: "),
-                    refused.why,
-                ],
-            ),
+            Some(refused) => {
+                let why = format!("option '--{name}' is not supported: ");
+                check_misuse(&format!("--name=a --{name}=1"), &[&why, refused.why]);
+            }
             None => assert!(taken, "{name}: neither an option nor refused"),
         }
     }
@@ -621,20 +498,14 @@ fn the_page_of_options_is_made_from_the_table() {
 
 #[test]
 fn the_communicator_is_known_before_the_rest() {
-    let of = |text: &str| crate::start(&words(text)).communicator;
-    assert_eq!(of("rbench fio --name=a"), Communicator::Auto);
-    assert_eq!(
-        of("rbench fio --name=a --communicator=mpi x.fio"),
-        Communicator::Mpi
-    );
-    assert_eq!(
-        of("rbench fio --communicator=solo --nosuch"),
-        Communicator::Solo
-    );
-    assert_eq!(
-        of("rbench fio --terse-version=9 --communicator=solo"),
-        Communicator::Auto
-    );
+    let check = |text: &str, expect| {
+        let communicator = crate::start(&words(&format!("rbench fio {text}"))).communicator;
+        assert_eq!(communicator, expect, "{text}");
+    };
+    check("--name=a", Communicator::Auto);
+    check("--name=a --communicator=mpi x.fio", Communicator::Mpi);
+    check("--communicator=solo --nosuch", Communicator::Solo);
+    check("--terse-version=9 --communicator=solo", Communicator::Auto);
 }
 
 /// Words that look like options, and words that do not.

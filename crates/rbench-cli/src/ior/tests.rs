@@ -5,10 +5,7 @@ use rbench_plan::spec::{OnError, Segments};
 use super::*;
 use crate::letters::{Line as _, Takes};
 use crate::parse;
-
-fn words(line: &str) -> Vec<OsString> {
-    line.split_whitespace().map(OsString::from).collect()
-}
+use crate::tests::{check_refused_by, words};
 
 fn check(text: &str, change: impl FnOnce(&mut Line)) {
     let mut expect = Line::default();
@@ -26,13 +23,8 @@ fn check_all(samples: &[Sample]) {
 }
 
 fn check_misuse(text: &str, expect: &str) {
-    let stop = parse(&words(&format!("rbench ior {text}")), None).expect_err(text);
-    assert_eq!(stop.code, 2, "{text}");
-    assert!(
-        stop.text.contains(expect),
-        "'{}' does not contain '{expect}'",
-        stop.text
-    );
+    let line = format!("rbench ior {text}");
+    check_refused_by("ior", text, parse(&words(&line), None), &[expect]);
 }
 
 #[test]

@@ -11,11 +11,8 @@ use rbench_plan::spec::OnError;
 use super::*;
 use crate::letters::{Line as _, Takes};
 use crate::live::ServeAt;
+use crate::tests::{check_refused_by, words};
 use crate::{Communicator, Print, Progress, help_texts, parse};
-
-fn words(line: &str) -> Vec<OsString> {
-    line.split_whitespace().map(OsString::from).collect()
-}
 
 /// Reads a command line the way the program does.
 fn run(words: &[OsString]) -> Result<Invocation, Stop> {
@@ -40,20 +37,7 @@ fn check_all(samples: &[Sample]) {
 }
 
 fn check_misuse(text: &str, expect: &[&str]) {
-    let stop = run(&words(text)).expect_err(text);
-    assert_eq!(stop.code, 2, "{text}");
-    let form = stop.text.starts_with("error: ")
-        && stop
-            .text
-            .ends_with("\n\nFor more information, try 'rbench mdtest --help'.\n");
-    assert!(form, "{}", stop.text);
-    for part in expect {
-        assert!(
-            stop.text.contains(part),
-            "'{}' does not contain '{part}'",
-            stop.text
-        );
-    }
+    check_refused_by("mdtest", text, run(&words(text)), expect);
 }
 
 const SAMPLES: &[Sample] = samples! {
@@ -196,22 +180,17 @@ fn every_option_is_in_the_help_and_once_in_the_table() {
 fn help_is_the_same_however_it_is_asked_for() {
     let asked = |text: &str| parse(&words(text), None).expect_err(text);
     let stop = asked("rbench mdtest --help");
-    assert_eq!(
-        (stop.text.as_str(), stop.code),
-        (letters::help::<Line>().as_str(), 0)
-    );
+    assert_eq!(stop.text, letters::help::<Line>());
+    assert_eq!(stop.code, 0);
     assert_eq!(asked("rbench mdtest -uFh"), stop);
     assert_eq!(asked("rbench mdtest -n 5 -h --nonsense"), stop);
     assert_eq!(asked("rbench help mdtest"), stop);
     assert_eq!(asked("rbench mdtest --version"), asked("rbench --version"));
     let listed = asked("rbench --help").text;
-    let line = listed
-        .lines()
-        .find(|l| l.trim_start().starts_with("mdtest "));
-    assert!(
-        line.is_some_and(|l| l.contains("mdtest's command line")),
-        "{listed}"
-    );
+    let mut lines = listed.lines();
+    let line = lines.find(|l| l.trim_start().starts_with("mdtest "));
+    let about = line.is_some_and(|l| l.contains("mdtest's command line"));
+    assert!(about, "{listed}");
 }
 
 #[test]
@@ -307,20 +286,17 @@ fn misuse_names_the_option_and_the_word() {
 
 #[test]
 fn unknown_options_are_named_with_what_was_probably_meant() {
-    check_misuse(
-        "--posix.odirct",
-        &[
-            "'--posix.odirct'",
-            "tip: a similar option exists: '--posix.odirect'",
-        ],
-    );
-    check_misuse("--saveRankPerformanceDetail=f", &["Details'"]);
-    check_misuse("-q", &["unexpected option '-q' found\n\nFor"]);
-    check_misuse("-K", &["'-K'", "'-k'"]);
-    check_misuse("-Fjn5", &["unexpected option '-j' found in '-Fjn5'"]);
-    check_misuse("-out", &["'-o'", "'--out'"]);
-    check_misuse("-é", &["unexpected option '-é' found\n"]);
-    check_misuse("-Fé5", &["'-é' found in '-Fé5'"]);
+    each! { check_misuse:
+        "--posix.odirct" =>
+            &["'--posix.odirct'", "tip: a similar option exists: '--posix.odirect'"];
+        "--saveRankPerformanceDetail=f" => &["Details'"];
+        "-q" => &["unexpected option '-q' found\n\nFor"];
+        "-K" => &["'-K'", "'-k'"];
+        "-Fjn5" => &["unexpected option '-j' found in '-Fjn5'"];
+        "-out" => &["'-o'", "'--out'"];
+        "-é" => &["unexpected option '-é' found\n"];
+        "-Fé5" => &["'-é' found in '-Fé5'"];
+    }
 }
 
 #[test]
@@ -372,16 +348,13 @@ fn iterations_and_seed_are_common_to_all_workloads_and_rbench_dir_stands_in_for_
 
 #[test]
 fn the_communicator_is_known_before_the_rest() {
-    let of = |text: &str| crate::start(&words(text)).communicator;
-    assert_eq!(of("rbench mdtest -u"), Communicator::Auto);
-    assert_eq!(
-        of("rbench mdtest -Fn5 --communicator=mpi"),
-        Communicator::Mpi
-    );
-    assert_eq!(
-        of("rbench mdtest --communicator solo -j"),
-        Communicator::Auto
-    );
+    let check = |text: &str, expect| {
+        let communicator = crate::start(&words(&format!("rbench mdtest {text}"))).communicator;
+        assert_eq!(communicator, expect, "{text}");
+    };
+    check("-u", Communicator::Auto);
+    check("-Fn5 --communicator=mpi", Communicator::Mpi);
+    check("--communicator solo -j", Communicator::Auto);
 }
 
 #[test]

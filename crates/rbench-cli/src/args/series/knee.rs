@@ -157,19 +157,8 @@ mod tests {
         assert_eq!(slo("p99"), Err(no_limit.to_owned()));
         assert_eq!(slo("errors=0"), Ok(Slo::Errors(0.0)));
         assert_eq!(slo("errors=50%"), Ok(Slo::Errors(0.5)));
-        for wrong in [
-            "p99",
-            "p100=1ms",
-            "p0=1ms",
-            "p=1ms",
-            "q99=1ms",
-            "p99=0",
-            "p99=fast",
-            "errors=5",
-            "errors=101%",
-            "p9x=1ms",
-            "p9\u{e9}=1ms",
-        ] {
+        let words = "p99 p100=1ms p0=1ms p=1ms q99=1ms p99=0 p99=fast errors=5 errors=101% p9x=1ms p9\u{e9}=1ms";
+        for wrong in words.split(' ') {
             assert!(slo(wrong).is_err(), "{wrong}");
         }
     }

@@ -16,6 +16,13 @@ struct Family<T: 'static> {
     samples: fn(&mut Samples<'_>, &T),
 }
 
+/// Families as rows: kind, name and meaning, and how their samples are made.
+macro_rules! families {
+    ($($kind:ident $name:expr, $help:literal: $samples:expr;)*) => {
+        &[$(Family { name: $name, kind: stringify!($kind), help: $help, samples: $samples }),*]
+    };
+}
+
 /// The families in the order in which they always stood; further ones follow.
 const ORDER: [&str; 14] = [
     "rbench_run",
@@ -37,271 +44,155 @@ const ORDER: [&str; 14] = [
 const LATENCY: &str = "rbench_latency_seconds";
 
 /// Families that are not figures of a phase, or have a label of their own.
-const FAMILIES: &[Family<RunResult>] = &[
-    Family {
-        name: "rbench_run",
-        kind: "info",
-        help: "A run of rbench, with its version and target",
-        samples: |out, result| {
-            let world = &result.world;
-            let (ranks, hosts) = (world.ranks.to_string(), world.hosts.len().to_string());
-            let fs_type = result.target.fs_type.as_deref().unwrap_or_default();
-            out.add(
-                "_info",
-                &[
-                    ("version", &result.run.version),
-                    ("target", &result.target.path),
-                    ("fs_type", fs_type),
-                    ("ranks", &ranks),
-                    ("hosts", &hosts),
-                ],
-                1.0,
-            );
-        },
-    },
-    Family {
-        name: "rbench_label",
-        kind: "info",
-        help: "A label of the run",
-        samples: |out, result| {
-            for (name, value) in &result.run.labels {
-                out.add("_info", &[("name", name), ("value", value)], 1.0);
+const FAMILIES: &[Family<RunResult>] = families! {
+    info "rbench_run", "A run of rbench, with its version and target": |out, result| {
+        let world = &result.world;
+        let (ranks, hosts) = (world.ranks.to_string(), world.hosts.len().to_string());
+        let fs_type = result.target.fs_type.as_deref().unwrap_or_default();
+        out.add(
+            "_info",
+            &[
+                ("version", &result.run.version),
+                ("target", &result.target.path),
+                ("fs_type", fs_type),
+                ("ranks", &ranks),
+                ("hosts", &hosts),
+            ],
+            1.0,
+        );
+    };
+    info "rbench_label", "A label of the run": |out, result| {
+        for (name, value) in &result.run.labels {
+            out.add("_info", &[("name", name), ("value", value)], 1.0);
+        }
+    };
+    gauge "rbench_run_complete", "Whether every phase of the run finished":
+        |out, result| out.add("", &[], f64::from(u8::from(result.complete)));
+    gauge "rbench_warning", "Warnings of the run by code": |out, result| {
+        let mut codes: Vec<&str> = result.warnings.iter().map(|w| w.code.as_str()).collect();
+        codes.sort_unstable();
+        for same in codes.chunk_by(|a, b| a == b) {
+            out.add("", &[("code", same[0])], same.len() as f64);
+        }
+    };
+    counter "rbench_errors", "Failed operations by error": |out, result| {
+        each_phase(result, |phase, key| {
+            for (error, count) in &phase.errors {
+                let labels = [key, &[("error", error.as_str())]].concat();
+                out.add("_total", &labels, *count as f64);
             }
-        },
-    },
-    Family {
-        name: "rbench_run_complete",
-        kind: "gauge",
-        help: "Whether every phase of the run finished",
-        samples: |out, result| out.add("", &[], f64::from(u8::from(result.complete))),
-    },
-    Family {
-        name: "rbench_warning",
-        kind: "gauge",
-        help: "Warnings of the run by code",
-        samples: |out, result| {
-            let mut codes: Vec<&str> = result.warnings.iter().map(|w| w.code.as_str()).collect();
-            codes.sort_unstable();
-            for same in codes.chunk_by(|a, b| a == b) {
-                out.add("", &[("code", same[0])], same.len() as f64);
+        });
+    };
+    summary LATENCY,
+        "Time of an operation, from its actual (service) or intended (response) start": |out, result| {
+        let listed = figures::listed(Output::OpenMetrics);
+        let times: Vec<&Figure> = listed
+            .filter(|(_, name)| *name == LATENCY)
+            .map(|(figure, _)| figure)
+            .collect();
+        each_phase(result, |phase, key| {
+            for figure in &times {
+                if let Some(Value::Times(hist)) = figure.of(phase) {
+                    let labels = [key, &[("time", figure.name)]].concat();
+                    out.summary(&labels, hist);
+                }
             }
-        },
-    },
-    Family {
-        name: "rbench_errors",
-        kind: "counter",
-        help: "Failed operations by error",
-        samples: |out, result| {
-            each_phase(result, |phase, key| {
-                for (error, count) in &phase.errors {
-                    let labels = [key, &[("error", error.as_str())]].concat();
-                    out.add("_total", &labels, *count as f64);
-                }
-            });
-        },
-    },
-    Family {
-        name: LATENCY,
-        kind: "summary",
-        help: "Time of an operation, from its actual (service) or intended (response) start",
-        samples: |out, result| {
-            let listed = figures::listed(Output::OpenMetrics);
-            let times: Vec<&Figure> = listed
-                .filter(|(_, name)| *name == LATENCY)
-                .map(|(figure, _)| figure)
-                .collect();
-            each_phase(result, |phase, key| {
-                for figure in &times {
-                    if let Some(Value::Times(hist)) = figure.of(phase) {
-                        let labels = [key, &[("time", figure.name)]].concat();
-                        out.summary(&labels, hist);
-                    }
-                }
-            });
-        },
-    },
-    Family {
-        name: "rbench_client_cpu_seconds",
-        kind: "counter",
-        help: "CPU time of the file system's client on a host while the phase ran",
-        samples: |out, result| {
-            each_phase(result, |phase, key| {
-                let hosts = phase.client.iter().flat_map(|client| &client.hosts);
-                for (host, cpu_s) in hosts.filter_map(|host| Some((host, host.cpu_s?))) {
-                    let labels = [key, &[("host", host.host.as_str())]].concat();
-                    out.add("_total", &labels, cpu_s);
-                }
-            });
-        },
-    },
-    Family {
-        name: "rbench_host_operations",
-        kind: "counter",
-        help: "Operations done without error on a host",
-        samples: |out, result| {
-            each_phase(result, |phase, key| {
-                for host in &phase.hosts {
-                    let labels = [key, &[("host", host.host.as_str())]].concat();
-                    out.add("_total", &labels, host.items as f64);
-                }
-            });
-        },
-    },
-    Family {
-        name: "rbench_host_latency_seconds",
-        kind: "summary",
-        help: "Service time of an operation on a host",
-        samples: |out, result| {
-            each_phase(result, |phase, key| {
-                for host in &phase.hosts {
-                    let labels = [key, &[("host", host.host.as_str())]].concat();
-                    out.summary(&labels, &host.latency);
-                }
-            });
-        },
-    },
-];
+        });
+    };
+    counter "rbench_client_cpu_seconds",
+        "CPU time of the file system's client on a host while the phase ran": |out, result| {
+        each_phase(result, |phase, key| {
+            let hosts = phase.client.iter().flat_map(|client| &client.hosts);
+            for (host, cpu_s) in hosts.filter_map(|host| Some((host, host.cpu_s?))) {
+                let labels = [key, &[("host", host.host.as_str())]].concat();
+                out.add("_total", &labels, cpu_s);
+            }
+        });
+    };
+    counter "rbench_host_operations", "Operations done without error on a host": |out, result| {
+        each_phase(result, |phase, key| {
+            for host in &phase.hosts {
+                let labels = [key, &[("host", host.host.as_str())]].concat();
+                out.add("_total", &labels, host.items as f64);
+            }
+        });
+    };
+    summary "rbench_host_latency_seconds", "Service time of an operation on a host": |out, result| {
+        each_phase(result, |phase, key| {
+            for host in &phase.hosts {
+                let labels = [key, &[("host", host.host.as_str())]].concat();
+                out.summary(&labels, &host.latency);
+            }
+        });
+    };
+};
 
 /// Metrics that only a running run has.
-const LIVE_FAMILIES: &[Family<LiveResult>] = &[
-    Family {
-        name: "rbench_stopping",
-        kind: "gauge",
-        help: "Whether a stop was requested",
-        samples: |out, now| {
-            out.add(
-                "",
-                &[],
-                f64::from(u8::from(now.state == LiveState::Stopping)),
-            );
-        },
-    },
-    Family {
-        name: "rbench_phase",
-        kind: "info",
-        help: "The running phase, or the work between phases",
-        samples: |out, now| out.add("_info", &[("label", &now.label)], 1.0),
-    },
-    Family {
-        name: "rbench_phase_elapsed_seconds",
-        kind: "gauge",
-        help: "Time since the start of the running phase",
-        samples: |out, now| progress(out, now, |p| Some(p.elapsed_s)),
-    },
-    Family {
-        name: "rbench_phase_left_seconds",
-        kind: "gauge",
-        help: "Time until the end of the phase, if known",
-        samples: |out, now| progress(out, now, |p| p.left_s),
-    },
-    Family {
-        name: "rbench_phase_operations",
-        kind: "gauge",
-        help: "Operations of the running phase, done without error",
-        samples: |out, now| progress(out, now, |p| Some(p.items as f64)),
-    },
-    Family {
-        name: "rbench_phase_planned_operations",
-        kind: "gauge",
-        help: "Total operations of the phase, if known",
-        samples: |out, now| progress(out, now, |p| Some(p.total? as f64)),
-    },
-    Family {
-        name: "rbench_phase_failed_operations",
-        kind: "gauge",
-        help: "Operations of the phase that failed",
-        samples: |out, now| progress(out, now, |p| Some(p.failed as f64)),
-    },
-    Family {
-        name: "rbench_backlog_operations",
-        kind: "gauge",
-        help: "In an open loop: due operations that are not done",
-        samples: |out, now| progress(out, now, |p| Some(p.backlog? as f64)),
-    },
-    Family {
-        name: "rbench_interval_operations_per_second",
-        kind: "gauge",
-        help: "Operations per second without error in the last interval",
-        samples: |out, now| each_row(out, now, |f| f.rate),
-    },
-    Family {
-        name: "rbench_interval_bytes_per_second",
-        kind: "gauge",
-        help: "Bytes per second in the last interval",
-        samples: |out, now| each_row(out, now, |f| f.bandwidth),
-    },
-    Family {
-        name: "rbench_interval_errors",
-        kind: "gauge",
-        help: "Operations that failed in the last interval",
-        samples: |out, now| each_row(out, now, |f| f.errors as f64),
-    },
-    Family {
-        name: "rbench_interval_latency_seconds",
-        kind: "gauge",
-        help: "Latency quantiles of the last interval, from the intended start if there is one",
-        samples: |out, now| {
-            for row in &now.rows {
-                out.quantiles(&[("operation", &row.name)], &row.last);
+const LIVE_FAMILIES: &[Family<LiveResult>] = families! {
+    gauge "rbench_stopping", "Whether a stop was requested":
+        |out, now| out.add("", &[], f64::from(u8::from(now.state == LiveState::Stopping)));
+    info "rbench_phase", "The running phase, or the work between phases":
+        |out, now| out.add("_info", &[("label", &now.label)], 1.0);
+    gauge "rbench_phase_elapsed_seconds", "Time since the start of the running phase":
+        |out, now| progress(out, now, |p| Some(p.elapsed_s));
+    gauge "rbench_phase_left_seconds", "Time until the end of the phase, if known":
+        |out, now| progress(out, now, |p| p.left_s);
+    gauge "rbench_phase_operations", "Operations of the running phase, done without error":
+        |out, now| progress(out, now, |p| Some(p.items as f64));
+    gauge "rbench_phase_planned_operations", "Total operations of the phase, if known":
+        |out, now| progress(out, now, |p| Some(p.total? as f64));
+    gauge "rbench_phase_failed_operations", "Operations of the phase that failed":
+        |out, now| progress(out, now, |p| Some(p.failed as f64));
+    gauge "rbench_backlog_operations", "In an open loop: due operations that are not done":
+        |out, now| progress(out, now, |p| Some(p.backlog? as f64));
+    gauge "rbench_interval_operations_per_second",
+        "Operations per second without error in the last interval": |out, now| each_row(out, now, |f| f.rate);
+    gauge "rbench_interval_bytes_per_second", "Bytes per second in the last interval":
+        |out, now| each_row(out, now, |f| f.bandwidth);
+    gauge "rbench_interval_errors", "Operations that failed in the last interval":
+        |out, now| each_row(out, now, |f| f.errors as f64);
+    gauge "rbench_interval_latency_seconds",
+        "Latency quantiles of the last interval, from the intended start if there is one": |out, now| {
+        for row in &now.rows {
+            out.quantiles(&[("operation", &row.name)], &row.last);
+        }
+    };
+    gauge "rbench_longest_gap_seconds",
+        "The longest time in which no operation of the row finished, if longer than an interval": |out, now| {
+        for row in &now.rows {
+            if let Some(gap) = row.longest_gap_s {
+                out.add("", &[("operation", &row.name)], gap);
             }
-        },
-    },
-    Family {
-        name: "rbench_longest_gap_seconds",
-        kind: "gauge",
-        help: "The longest time in which no operation of the row finished, if longer than an interval",
-        samples: |out, now| {
-            for row in &now.rows {
-                if let Some(gap) = row.longest_gap_s {
-                    out.add("", &[("operation", &row.name)], gap);
-                }
+        }
+    };
+    gauge "rbench_host_interval_operations_per_second",
+        "Operations per second of a host without error in the last interval": |out, now| {
+        for host in &now.hosts {
+            out.add("", &[("host", &host.host)], host.last.rate);
+        }
+    };
+    gauge "rbench_host_interval_latency_seconds",
+        "Latency quantiles of a host in the last interval, from the intended start if there is one": |out, now| {
+        for host in &now.hosts {
+            out.quantiles(&[("host", &host.host)], &host.last);
+        }
+    };
+    gauge "rbench_host_silent_seconds",
+        "Time since the host's last finished operation in the running phase": |out, now| {
+        for host in &now.hosts {
+            out.add("", &[("host", &host.host)], host.silent_s);
+        }
+    };
+    gauge "rbench_busy_processors",
+        "Processors that rbench itself (tool) and the file system's client keep busy": |out, now| {
+        let both = [("tool", now.tool_cpus), ("client", now.client_cpus)];
+        for (program, cpus) in both {
+            if let Some(cpus) = cpus {
+                out.add("", &[("program", program)], cpus);
             }
-        },
-    },
-    Family {
-        name: "rbench_host_interval_operations_per_second",
-        kind: "gauge",
-        help: "Operations per second of a host without error in the last interval",
-        samples: |out, now| {
-            for host in &now.hosts {
-                out.add("", &[("host", &host.host)], host.last.rate);
-            }
-        },
-    },
-    Family {
-        name: "rbench_host_interval_latency_seconds",
-        kind: "gauge",
-        help: "Latency quantiles of a host in the last interval, from the intended start if there is one",
-        samples: |out, now| {
-            for host in &now.hosts {
-                out.quantiles(&[("host", &host.host)], &host.last);
-            }
-        },
-    },
-    Family {
-        name: "rbench_host_silent_seconds",
-        kind: "gauge",
-        help: "Time since the host's last finished operation in the running phase",
-        samples: |out, now| {
-            for host in &now.hosts {
-                out.add("", &[("host", &host.host)], host.silent_s);
-            }
-        },
-    },
-    Family {
-        name: "rbench_busy_processors",
-        kind: "gauge",
-        help: "Processors that rbench itself (tool) and the file system's client keep busy",
-        samples: |out, now| {
-            let both = [("tool", now.tool_cpus), ("client", now.client_cpus)];
-            for (program, cpus) in both {
-                if let Some(cpus) = cpus {
-                    out.add("", &[("program", program)], cpus);
-                }
-            }
-        },
-    },
-];
+        }
+    };
+};
 
 /// A sample of the running phase, if it has one.
 fn progress(out: &mut Samples<'_>, now: &LiveResult, of: impl Fn(&LiveProgress) -> Option<f64>) {

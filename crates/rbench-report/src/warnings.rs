@@ -14,6 +14,8 @@ mod residency;
 mod short;
 mod workers;
 
+use short::advice;
+
 /// Maximum overhead of the tool, as a share of a phase's median.
 const TOOL_COST_SHARE: f64 = 0.05;
 /// Maximum start skew, as a share of a phase's elapsed time.
@@ -51,215 +53,69 @@ enum Over {
     Worst,
 }
 
-const RULES: &[Rule] = &[
-    Rule {
-        code: "errors",
-        before: |_| "Operations failed; items, rates and latencies do not include them: ".into(),
-        after: |_| ".".into(),
-        find: errors,
-        over_iterations: Over::Total,
-    },
-    Rule {
-        code: "already-there",
-        before: |_| {
-            "Directories and nodes to create already existed; items and rates do not include them: "
-                .into()
-        },
-        after: |_| ".".into(),
-        find: already_there,
-        over_iterations: Over::Total,
-    },
-    Rule {
-        code: "missed",
-        before: |_| {
-            "More than 1% of the operations found no file to work on (none was left, or another worker was faster); \
-             no figure includes them: "
-                .into()
-        },
-        after: |_| ".".into(),
-        find: missed,
-        over_iterations: Over::Worst,
-    },
-    Rule {
-        code: "unchecked-blocks",
-        before: |_| "Blocks were not verified because their write had failed: ".into(),
-        after: |_| ".".into(),
-        find: unchecked,
-        over_iterations: Over::Total,
-    },
-    Rule {
-        code: "open-loop-behind",
-        before: |_| "The requested rate was not reached: ".into(),
-        after: |_| ".".into(),
-        find: workers::behind,
-        over_iterations: Over::Worst,
-    },
-    Rule {
-        code: "not-steady",
-        before: |_| "The rate did not become steady (--steadystate) during the phase: ".into(),
-        after: |_| ".".into(),
-        find: not_steady,
-        over_iterations: Over::Worst,
-    },
-    Rule {
-        code: "time-outside-calls",
-        before: |_| {
-            "Workers spent more than 5% of their time outside calls, which lowers the rate (filling and checking \
-             data, recording, waiting for a CPU; waits for intended starts and think time do not count): "
-                .into()
-        },
-        after: |_| ".".into(),
-        find: workers::outside_calls,
-        over_iterations: Over::Worst,
-    },
-    Rule {
-        code: "stalled",
-        before: |_| "No worker of a host finished anything for more than a second: ".into(),
-        after: |_| ".".into(),
-        find: workers::stalled,
-        over_iterations: Over::Worst,
-    },
-    Rule {
-        code: "given-up-workers",
-        before: |_| "Workers were given up (--op-timeout): ".into(),
-        after: |_| ".".into(),
-        find: workers::given_up,
-        over_iterations: Over::Worst,
-    },
-    Rule {
-        code: "first-failed",
-        before: |_| {
-            "The rate 'first done' is missing because most operations of the worker that finished first failed: "
-                .into()
-        },
-        after: |_| ".".into(),
-        find: workers::first_failed,
-        over_iterations: Over::Worst,
-    },
-    Rule {
-        code: "interrupted-calls",
-        before: |_| "Interrupted calls were retried (EINTR): ".into(),
-        after: |_| ".".into(),
-        find: interrupted,
-        over_iterations: Over::Total,
-    },
-    Rule {
-        code: "short-transfers",
-        before: |_| "Short reads or writes were completed by further calls: ".into(),
-        after: |_| ".".into(),
-        find: continued,
-        over_iterations: Over::Total,
-    },
-    Rule {
-        code: "cache-hit",
-        before: |_| "This host's memory answered, not the file system: ".into(),
-        after: |_| ".".into(),
-        find: residency::memory_answered,
-        over_iterations: Over::Worst,
-    },
-    Rule {
-        code: "cache-part",
-        before: |_| {
-            "This host's memory, not the file system, answered some of the operations: ".into()
-        },
-        after: |_| ".".into(),
-        find: residency::memory_answered_partly,
-        over_iterations: Over::Worst,
-    },
-    Rule {
-        code: "cold-then-warm",
-        before: |_| {
-            "Cold only at first: workers then read data again that they had already read: ".into()
-        },
-        after: |result| match result.run.command.get(1).map(String::as_str) {
-            Some("fio") => ". Use larger files or a shorter runtime.".into(),
-            _ => ". Use larger files or a shorter --time.".into(),
-        },
-        find: residency::came_round,
-        over_iterations: Over::Worst,
-    },
-    Rule {
-        code: "rewritten",
-        before: |_| {
-            "Workers had time to write everything more than once, and overwrote the same blocks: "
-                .into()
-        },
-        after: |_| ".".into(),
-        find: residency::rewritten,
-        over_iterations: Over::Worst,
-    },
-    Rule {
-        code: "verified-memory",
-        before: |_| {
-            "The verified data came, at least in part, from this host's memory, so the storage itself was not \
-             checked: "
-                .into()
-        },
-        after: |_| ".".into(),
-        find: residency::verified_memory,
-        over_iterations: Over::Worst,
-    },
-    Rule {
-        code: SHORT_PHASE,
-        before: |_| "Too short for a trustworthy rate (under 10 ms): ".into(),
-        after: short::advice,
-        find: short_phase,
-        over_iterations: Over::Worst,
-    },
-    Rule {
-        code: "straggler",
-        before: |_| "A rank took more than 1.5 times as long as the median rank: ".into(),
-        after: |_| ".".into(),
-        find: straggler,
-        over_iterations: Over::Worst,
-    },
-    Rule {
-        code: "uneven-hosts",
-        before: |_| "Rates per rank differ more than 2 times between hosts: ".into(),
-        after: |_| ".".into(),
-        find: uneven_hosts,
-        over_iterations: Over::Worst,
-    },
-    Rule {
-        code: "start-skew",
-        before: |_| "Workers did not all start on time, which lowers the rate: ".into(),
-        after: |_| ".".into(),
-        find: start_skew,
-        over_iterations: Over::Worst,
-    },
-    Rule {
-        code: "start-unsure",
-        before: |_| {
-            "The hosts' clock offsets are too uncertain to show that all started together; they may have started \
-             this far apart: "
-                .into()
-        },
-        after: |_| ".".into(),
-        find: start_unsure,
-        over_iterations: Over::Worst,
-    },
-    Rule {
-        code: "tool-cost",
-        before: |result| {
-            let (cost, host) = dearest(result);
-            let cost = human_nanos(cost);
-            let host = host.map_or_else(String::new, |host| format!(" on {host}"));
-            format!(
-                "rbench's own cost ({cost} for a null operation{host}, measuring included) exceeds 5% of the median of "
-            )
-        },
-        after: |_| ".".into(),
-        find: tool_cost,
-        over_iterations: Over::Worst,
-    },
-    Rule {
-        code: "latency-above-range",
-        before: |_| "Latencies above one hour are outside the histogram's range: ".into(),
-        after: |_| ". Mean and maximum include them exactly.".into(),
-        find: above_range,
-        over_iterations: Over::Total,
-    },
-];
+/// Rules as rows: code, judgement, summary over iterations, and the text before the list of
+/// phases; after it a stop, or the text that follows.
+macro_rules! rules {
+    (@text $text:literal) => { |_| $text.to_owned() };
+    (@text $of:expr) => { $of };
+    (@after) => { |_| ".".to_owned() };
+    (@after $after:tt) => { rules!(@text $after) };
+    ($($code:expr, $find:path, $over:ident: $before:tt $(, $after:tt)?;)*) => {
+        &[$(Rule {
+            code: $code,
+            before: rules!(@text $before),
+            after: rules!(@after $($after)?),
+            find: $find,
+            over_iterations: Over::$over,
+        }),*]
+    };
+}
+
+const RULES: &[Rule] = rules! {
+    "errors", errors, Total: "Operations failed; items, rates and latencies do not include them: ";
+    "already-there", already_there, Total:
+        "Directories and nodes to create already existed; items and rates do not include them: ";
+    "missed", missed, Worst:
+        "More than 1% of the operations found no file to work on (none was left, or another worker was faster); \
+         no figure includes them: ";
+    "unchecked-blocks", unchecked, Total:
+        "Blocks were not verified because their write had failed: ";
+    "open-loop-behind", workers::behind, Worst: "The requested rate was not reached: ";
+    "not-steady", not_steady, Worst:
+        "The rate did not become steady (--steadystate) during the phase: ";
+    "time-outside-calls", workers::outside_calls, Worst:
+        "Workers spent more than 5% of their time outside calls, which lowers the rate (filling and checking \
+         data, recording, waiting for a CPU; waits for intended starts and think time do not count): ";
+    "stalled", workers::stalled, Worst:
+        "No worker of a host finished anything for more than a second: ";
+    "given-up-workers", workers::given_up, Worst: "Workers were given up (--op-timeout): ";
+    "first-failed", workers::first_failed, Worst:
+        "The rate 'first done' is missing because most operations of the worker that finished first failed: ";
+    "interrupted-calls", interrupted, Total: "Interrupted calls were retried (EINTR): ";
+    "short-transfers", continued, Total: "Short reads or writes were completed by further calls: ";
+    "cache-hit", residency::memory_answered, Worst:
+        "This host's memory answered, not the file system: ";
+    "cache-part", residency::memory_answered_partly, Worst:
+        "This host's memory, not the file system, answered some of the operations: ";
+    "cold-then-warm", residency::came_round, Worst:
+        "Cold only at first: workers then read data again that they had already read: ", use_more_data;
+    "rewritten", residency::rewritten, Worst:
+        "Workers had time to write everything more than once, and overwrote the same blocks: ";
+    "verified-memory", residency::verified_memory, Worst:
+        "The verified data came, at least in part, from this host's memory, so the storage itself was not \
+         checked: ";
+    SHORT_PHASE, short_phase, Worst:
+        "Too short for a trustworthy rate (under 10 ms): ", advice;
+    "straggler", straggler, Worst: "A rank took more than 1.5 times as long as the median rank: ";
+    "uneven-hosts", uneven_hosts, Worst: "Rates per rank differ more than 2 times between hosts: ";
+    "start-skew", start_skew, Worst: "Workers did not all start on time, which lowers the rate: ";
+    "start-unsure", start_unsure, Worst:
+        "The hosts' clock offsets are too uncertain to show that all started together; they may have started \
+         this far apart: ";
+    "tool-cost", tool_cost, Worst: own_cost;
+    "latency-above-range", above_range, Total:
+        "Latencies above one hour are outside the histogram's range: ", ". Mean and maximum include them exactly.";
+};
 
 /// The codes of the rules of this module.
 pub fn codes() -> impl Iterator<Item = &'static str> {
@@ -356,6 +212,22 @@ fn entry(rule: &Rule, label: &str, found: &[(u32, Finding)], iterations: usize) 
         }
     };
     format!("{label}{place} ({note})")
+}
+
+fn own_cost(result: &RunResult) -> String {
+    let (cost, host) = dearest(result);
+    let cost = human_nanos(cost);
+    let host = host.map_or_else(String::new, |host| format!(" on {host}"));
+    format!(
+        "rbench's own cost ({cost} for a null operation{host}, measuring included) exceeds 5% of the median of "
+    )
+}
+
+fn use_more_data(result: &RunResult) -> String {
+    match result.run.command.get(1).map(String::as_str) {
+        Some("fio") => ". Use larger files or a shorter runtime.".into(),
+        _ => ". Use larger files or a shorter --time.".into(),
+    }
 }
 
 /// The cost of a null operation on the most expensive host, and that host if there are several.

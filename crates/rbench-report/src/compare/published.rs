@@ -165,7 +165,7 @@ impl Set {
 pub fn find(name: &str) -> Result<Column, String> {
     let (set, column) = name.split_once('/').unwrap_or((name, ""));
     let Some(found) = SETS.iter().find(|known| known.name == set) else {
-        let all: Vec<String> = SETS.iter().flat_map(full_names).collect();
+        let all = names();
         let near = nearest(name, all.iter().map(String::as_str));
         let near = near.or_else(|| nearest(set, SETS.iter().map(|set| set.name)));
         let near = near.map_or_else(String::new, |name| format!(" (nearest: {name})"));
@@ -194,25 +194,14 @@ pub fn find(name: &str) -> Result<Column, String> {
     })
 }
 
-fn full_names(set: &'static Set) -> Vec<String> {
-    let columns = set.columns();
-    columns
-        .iter()
-        .map(|c| format!("{}/{c}", set.name))
-        .collect()
-}
-
 /// Lists every set with its columns, its source, and the commands that measure the same.
 pub fn list() -> String {
     let one = |set: &'static Set| {
-        let measured: Vec<String> = set
-            .workloads
-            .iter()
-            .filter_map(|w| {
-                w.measure_with
-                    .map(|line| format!("    {}: {line}\n", w.name))
-            })
-            .collect();
+        let measured = set.workloads.iter().filter_map(|workload| {
+            let line = workload.measure_with?;
+            Some(format!("    {}: {line}\n", workload.name))
+        });
+        let measured: Vec<String> = measured.collect();
         format!(
             "{}: {}\n  {}\n  columns: {}\n  measured by\n{}",
             set.name,

@@ -89,28 +89,37 @@ pub(super) enum Need {
 const KIB: u64 = 1024;
 const MIB: u64 = 1024 * KIB;
 
-const fn row(operation: &'static str, name: &'static str, need: Need) -> Mapping {
+const fn mapping(operation: &'static str, figure: &'static str, want: Want) -> Mapping {
     Mapping {
         operation,
-        figure: "rate",
-        want: Want::Row(name, need),
+        figure,
+        want,
     }
+}
+
+const fn row(operation: &'static str, name: &'static str, need: Need) -> Mapping {
+    mapping(operation, "rate", Want::Row(name, need))
 }
 
 const fn ops(name: &'static str) -> Mapping {
-    Mapping {
-        operation: name,
-        figure: "mean",
-        want: Want::OpsRow(name),
-    }
+    mapping(name, "mean", Want::OpsRow(name))
 }
 
 const fn never(operation: &'static str, reason: &'static str) -> Mapping {
-    Mapping {
-        operation,
-        figure: "mean",
-        want: Want::Never(reason),
-    }
+    mapping(operation, "mean", Want::Never(reason))
+}
+
+const fn small_file(operation: &'static str, op: &'static str) -> Mapping {
+    let bytes = 128 * KIB;
+    mapping(operation, "rate", Want::WholeFile { op, bytes })
+}
+
+const fn blocks(
+    operation: &'static str,
+    figure: &'static str,
+    (op, bytes, random): (&'static str, u64, bool),
+) -> Mapping {
+    mapping(operation, figure, Want::Blocks { op, bytes, random })
 }
 
 const TREE: &str =
@@ -179,40 +188,10 @@ const JUICEFS_BENCH: Workload = Workload {
         ("sync of writes", "close"),
     ],
     rows: &[
-        Mapping {
-            operation: "Write big file",
-            figure: "bandwidth",
-            want: Want::Blocks {
-                op: "write",
-                bytes: MIB,
-                random: false,
-            },
-        },
-        Mapping {
-            operation: "Read big file",
-            figure: "bandwidth",
-            want: Want::Blocks {
-                op: "read",
-                bytes: MIB,
-                random: false,
-            },
-        },
-        Mapping {
-            operation: "Write small file",
-            figure: "rate",
-            want: Want::WholeFile {
-                op: "write-file",
-                bytes: 128 * KIB,
-            },
-        },
-        Mapping {
-            operation: "Read small file",
-            figure: "rate",
-            want: Want::WholeFile {
-                op: "read-file",
-                bytes: 128 * KIB,
-            },
-        },
+        blocks("Write big file", "bandwidth", ("write", MIB, false)),
+        blocks("Read big file", "bandwidth", ("read", MIB, false)),
+        small_file("Write small file", "write-file"),
+        small_file("Read small file", "read-file"),
         row("Stat file", "file-stat", Need::Files(128 * KIB)),
         never("FUSE operation", COUNTERS),
         never("Update meta", COUNTERS),
@@ -283,15 +262,11 @@ const JUICEFS_FIO: Workload = Workload {
         ("data of each worker", "4GiB"),
         ("sync of writes", "end"),
     ],
-    rows: &[Mapping {
-        operation: "Write bandwidth",
-        figure: "bandwidth",
-        want: Want::Blocks {
-            op: "write",
-            bytes: 4 * MIB,
-            random: false,
-        },
-    }],
+    rows: &[blocks(
+        "Write bandwidth",
+        "bandwidth",
+        ("write", 4 * MIB, false),
+    )],
 };
 
 const JUICEFS_WORKLOADS: &[Workload] = &[
@@ -306,87 +281,41 @@ const JUICEFS_TABLE: &str = include_str!("juicefs-metadata-engines.csv");
 
 const CUBEFS_TABLE: &str = include_str!("cubefs-evaluation.csv");
 
-const fn blocks(
-    operation: &'static str,
-    figure: &'static str,
-    (op, bytes, random): (&'static str, u64, bool),
-) -> Mapping {
-    Mapping {
-        operation,
-        figure,
-        want: Want::Blocks { op, bytes, random },
-    }
-}
-
-const fn cubefs_fio(
-    name: &'static str,
-    measure_with: &'static str,
-    set_up: &'static [(&'static str, &'static str)],
-    rows: &'static [Mapping],
-) -> Workload {
-    Workload {
-        name,
-        measure_with: Some(measure_with),
-        set_up,
-        rows,
-    }
-}
-
-const CUBEFS_128K: &[(&str, &str)] = &[
-    ("tool", "fio, 120 s"),
-    ("hosts", "CLIENTS"),
-    ("ranks", "RANKS"),
-    ("threads of each", "1"),
-    ("block size", "128KiB"),
-    ("data of each worker", "10GiB"),
-    ("direct I/O", "yes"),
-];
-
-const CUBEFS_4K: &[(&str, &str)] = &[
-    ("tool", "fio, 120 s"),
-    ("hosts", "CLIENTS"),
-    ("ranks", "RANKS"),
-    ("threads of each", "1"),
-    ("block size", "4KiB"),
-    ("data of each worker", "10GiB"),
-    ("direct I/O", "yes"),
-];
-
-macro_rules! fio_rows {
-    ($op:literal, $bytes:expr, $random:literal) => {
-        &[
-            blocks("bandwidth", "bandwidth", ($op, $bytes, $random)),
-            blocks("iops", "rate", ($op, $bytes, $random)),
-            blocks("mean latency", "mean", ($op, $bytes, $random)),
-        ]
+/// A job of fio on blocks of this size, with this `--rw` of `rbench io`.
+macro_rules! cubefs_fio {
+    ($name:literal, $rw:literal, $bs:literal: $block:literal, ($op:literal, $bytes:expr, $random:literal)) => {
+        Workload {
+            name: concat!("fio ", $name, " ", $bs),
+            measure_with: Some(concat!(
+                "rbench io --rw ",
+                $rw,
+                " --bs ",
+                $bs,
+                " --direct --size 10G --time 120"
+            )),
+            set_up: &[
+                ("tool", "fio, 120 s"),
+                ("hosts", "CLIENTS"),
+                ("ranks", "RANKS"),
+                ("threads of each", "1"),
+                ("block size", $block),
+                ("data of each worker", "10GiB"),
+                ("direct I/O", "yes"),
+            ],
+            rows: &[
+                blocks("bandwidth", "bandwidth", ($op, $bytes, $random)),
+                blocks("iops", "rate", ($op, $bytes, $random)),
+                blocks("mean latency", "mean", ($op, $bytes, $random)),
+            ],
+        }
     };
 }
 
 const CUBEFS_WORKLOADS: &[Workload] = &[
-    cubefs_fio(
-        "fio seq-read 128k",
-        "rbench io --rw read --bs 128k --direct --size 10G --time 120",
-        CUBEFS_128K,
-        fio_rows!("read", 128 * KIB, false),
-    ),
-    cubefs_fio(
-        "fio seq-write 128k",
-        "rbench io --rw write --bs 128k --direct --size 10G --time 120",
-        CUBEFS_128K,
-        fio_rows!("write", 128 * KIB, false),
-    ),
-    cubefs_fio(
-        "fio rand-read 4k",
-        "rbench io --rw randread --bs 4k --direct --size 10G --time 120",
-        CUBEFS_4K,
-        fio_rows!("read", 4 * KIB, true),
-    ),
-    cubefs_fio(
-        "fio rand-write 4k",
-        "rbench io --rw randwrite --bs 4k --direct --size 10G --time 120",
-        CUBEFS_4K,
-        fio_rows!("write", 4 * KIB, true),
-    ),
+    cubefs_fio!("seq-read", "read", "128k": "128KiB", ("read", 128 * KIB, false)),
+    cubefs_fio!("seq-write", "write", "128k": "128KiB", ("write", 128 * KIB, false)),
+    cubefs_fio!("rand-read", "randread", "4k": "4KiB", ("read", 4 * KIB, true)),
+    cubefs_fio!("rand-write", "randwrite", "4k": "4KiB", ("write", 4 * KIB, true)),
     Workload {
         name: "mdtest -n 5000 -u -z 2 -i 3",
         measure_with: Some("rbench mdtest -n 5000 -u -z 2 -i 3"),

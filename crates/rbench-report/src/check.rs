@@ -10,7 +10,7 @@ use rbench_core::units::{counted, human_count};
 
 use crate::probe::mounted;
 use crate::schema::{CheckResult, HostChecksResult, PromiseResult, PromiseVerdict, Surroundings};
-use crate::table::{Table, left, right, sentence};
+use crate::table::{Table, distinct, left, right, sentence};
 use crate::view::View;
 
 mod between;
@@ -94,12 +94,7 @@ fn groups(check: &CheckResult, view: View) -> String {
     columns.extend(VERDICTS.map(|verdict| right(verdict.name())));
     let mut table = Table::new(columns);
     let promises = || promises(check);
-    let mut names: Vec<&str> = Vec::new();
-    for promise in promises() {
-        if !names.contains(&group(&promise.name)) {
-            names.push(group(&promise.name));
-        }
-    }
+    let names = distinct(promises().map(|promise| group(&promise.name)));
     let count = |name: Option<&str>, verdict| {
         let of = |promise: &&PromiseResult| {
             promise.verdict == verdict && name.is_none_or(|name| group(&promise.name) == name)
@@ -482,6 +477,10 @@ mod tests {
         }
     }
 
+    fn check_has(out: &str, part: &str) {
+        assert!(out.contains(part), "{part}: {out}");
+    }
+
     fn result() -> CheckResult {
         CheckResult {
             schema: CHECK_SCHEMA.to_owned(),
@@ -521,33 +520,29 @@ mod tests {
     fn lines_of_tap_say_what_fails_and_what_is_known() {
         let out = tap(&result());
         let lines: Vec<&str> = out.lines().filter(|line| !line.starts_with('#')).collect();
-        assert_eq!(
-            lines,
-            [
-                "TAP version 14",
-                "1..6",
-                "ok 1 - a.holds",
-                "not ok 2 - a.broken",
-                &format!("not ok 3 - a.known # {KNOWN} documented"),
-                "ok 4 - b.none # SKIP not supported: EINVAL \\#1",
-                "not ok 5 - b.open",
-                "ok 6 - b.root # SKIP left out: EINVAL \\#1",
-            ]
-        );
-        assert!(out.contains("# openat /mnt/a"), "{out}");
+        let expect = [
+            "TAP version 14",
+            "1..6",
+            "ok 1 - a.holds",
+            "not ok 2 - a.broken",
+            &format!("not ok 3 - a.known # {KNOWN} documented"),
+            "ok 4 - b.none # SKIP not supported: EINVAL \\#1",
+            "not ok 5 - b.open",
+            "ok 6 - b.root # SKIP left out: EINVAL \\#1",
+        ];
+        assert_eq!(lines, expect);
+        check_has(&out, "# openat /mnt/a");
     }
 
     #[test]
     fn junit_counts_and_escapes() {
         let out = junit(&result());
-        assert!(
-            out.contains("tests=\"6\" failures=\"1\" errors=\"1\" skipped=\"3\" time=\"0.009000\""),
-            "{out}"
+        check_has(
+            &out,
+            "tests=\"6\" failures=\"1\" errors=\"1\" skipped=\"3\" time=\"0.009000\"",
         );
-        assert!(
-            out.contains("a &lt;promise&gt;: openat /mnt/a\\u{1}b: expected &quot;success&quot;"),
-            "{out}"
-        );
+        let case = "a &lt;promise&gt;: openat /mnt/a\\u{1}b: expected &quot;success&quot;";
+        check_has(&out, case);
         assert_eq!(out.matches("<testcase").count(), 6);
         assert_eq!(out.matches("<failure").count(), 1);
         assert_eq!(out.matches("<skipped").count(), 3);
@@ -560,11 +555,8 @@ mod tests {
             ..result()
         };
         let out = junit(&stopped);
-        assert!(
-            out.contains("tests=\"7\" failures=\"1\" errors=\"2\""),
-            "{out}"
-        );
-        assert!(out.contains("name=\"complete\""), "{out}");
+        check_has(&out, "tests=\"7\" failures=\"1\" errors=\"2\"");
+        check_has(&out, "name=\"complete\"");
         assert_eq!(out.matches("<error").count(), 2);
     }
 
@@ -602,19 +594,14 @@ mod tests {
     #[test]
     fn what_is_between_clients_is_in_every_form() {
         let check = several();
-        let out = tap(&check);
-        assert!(
-            out.contains("1..1\nnot ok 1 - coherence.create.stat\n"),
-            "{out}"
-        );
-        let out = junit(&check);
+        let lines = "1..1\nnot ok 1 - coherence.create.stat\n";
+        check_has(&tap(&check), lines);
         let suite = "hostname=\"between clients\" timestamp=\"2026-01-01T00:00:00Z\" tests=\"1\" failures=\"1\"";
-        assert!(out.contains(suite), "{out}");
+        check_has(&junit(&check), suite);
         let out = text(&check, View::USUAL);
-        let cells = |line: &str| {
-            line.split_whitespace()
-                .map(str::to_owned)
-                .collect::<Vec<_>>()
+        let cells = |line: &str| -> Vec<String> {
+            let words = line.split_whitespace();
+            words.map(str::to_owned).collect()
         };
         let row = |begins: &str| out.lines().find(|line| line.starts_with(begins)).map(cells);
         let all = "coherence.create.stat 4 2 0 ns 0 ns 1.00 s 1.00 s 20.0 us";
@@ -631,13 +618,11 @@ mod tests {
             files: 7,
             error: Some("write /mnt/x: EIO".to_owned()),
         });
-        assert!(tap(&check).contains("Bail out! The load failed: write /mnt/x: EIO"));
-        assert!(junit(&check).contains("tests=\"2\" failures=\"1\" errors=\"1\""));
-        let out = text(&check, View::USUAL);
-        assert!(
-            out.contains("created 7 files, then failed: write /mnt/x: EIO"),
-            "{out}"
-        );
+        let bails = "Bail out! The load failed: write /mnt/x: EIO";
+        check_has(&tap(&check), bails);
+        check_has(&junit(&check), "tests=\"2\" failures=\"1\" errors=\"1\"");
+        let says = "created 7 files, then failed: write /mnt/x: EIO";
+        check_has(&text(&check, View::USUAL), says);
     }
 
     #[test]
@@ -645,7 +630,7 @@ mod tests {
         let mut nothing = result();
         nothing.hosts[0].promises.retain(|p| p.name == "b.root");
         let out = text(&nothing, View::USUAL);
-        assert!(out.contains("No promise was shown to hold"), "{out}");
+        check_has(&out, "No promise was shown to hold");
     }
 
     #[test]
@@ -658,7 +643,7 @@ mod tests {
             "1 promise is broken, 1 is undecided.",
             "- a.holds: 7 of 10 operations.",
         ] {
-            assert!(out.contains(part), "{part}: {out}");
+            check_has(&out, part);
         }
     }
 
@@ -675,18 +660,13 @@ mod tests {
         let out = text(&check, View::USUAL);
         let (_, listed) = out.split_once("undecided:\n").expect("a list");
         let listed = listed.lines().take(4).collect::<Vec<_>>();
-        assert_eq!(
-            listed,
-            [
-                "  b.open, b.shut, c.shut",
-                "      openat: expected \"success\", seen EINVAL #1",
-                "  d.full: a <promise>",
-                "      openat /mnt/a\\u{1}b: expected \"success\", seen ENOSPC",
-            ]
-        );
-        assert!(
-            out.contains("1 promise is broken, 4 are undecided."),
-            "{out}"
-        );
+        let expect = [
+            "  b.open, b.shut, c.shut",
+            "      openat: expected \"success\", seen EINVAL #1",
+            "  d.full: a <promise>",
+            "      openat /mnt/a\\u{1}b: expected \"success\", seen ENOSPC",
+        ];
+        assert_eq!(listed, expect);
+        check_has(&out, "1 promise is broken, 4 are undecided.");
     }
 }

@@ -3,6 +3,7 @@
 use crate::journal::{self, ReadError};
 use crate::schema::{RunResult, SeriesResult};
 use crate::series;
+use crate::table::distinct;
 
 /// The content of a result file or journal.
 #[derive(Debug, Clone, PartialEq)]
@@ -61,14 +62,8 @@ impl Document {
                 results.collect()
             }
         };
-        let mut rows: Vec<(&str, &str)> = Vec::new();
-        for phase in runs.iter().flat_map(|run| &run.phases) {
-            let row = (phase.name.as_str(), phase.label.as_str());
-            if !rows.contains(&row) {
-                rows.push(row);
-            }
-        }
-        rows
+        let phases = runs.into_iter().flat_map(|run| &run.phases);
+        distinct(phases.map(|phase| (phase.name.as_str(), phase.label.as_str())))
     }
 
     /// Keeps the operations with these names.

@@ -2,7 +2,7 @@
 
 use crate::document::Document;
 use crate::schema::{Run, Target};
-use crate::table::{NONE, Table, left, right};
+use crate::table::{NONE, Table, distinct, left, right};
 use crate::view::View;
 
 /// Renders a line for each result, in the order of their starts.
@@ -29,12 +29,7 @@ pub fn listing(results: &[(String, Document)], view: View) -> String {
 fn line((name, document): &(String, Document)) -> (&str, Vec<String>) {
     let (run, ranks, target, content, complete) = match document {
         Document::Run(result) => {
-            let mut rows: Vec<&str> = Vec::new();
-            for phase in &result.phases {
-                if !rows.contains(&phase.name.as_str()) {
-                    rows.push(&phase.name);
-                }
-            }
+            let rows = distinct(result.phases.iter().map(|phase| &phase.name));
             let ranks = result.world.ranks;
             (
                 &result.run,

@@ -13,7 +13,7 @@ use crate::Document;
 use crate::figures::Row;
 use crate::schema::{RunResult, SeriesResult};
 use crate::table::printable;
-use crate::text::{failures, header, marks};
+use crate::text::{failures, header, marks, steady};
 use data::Data;
 
 mod charts;
@@ -165,8 +165,8 @@ fn body(runs: &[Shown<'_>]) -> Markup {
             // Below each other: they are too wide for less than the whole page.
             @for Shown { name, result } in runs {
                 @if runs.len() > 1 { h4 { (name) } }
-                (tables::operations(result)) (tables::steady(result)) (tables::summary(result)) (tables::replay(result))
-                (marked(result)) (tables::client(result)) (tables::others(result))
+                (tables::operations(result)) (list("Steady state", &steady::lines(result))) (tables::summary(result)) (tables::replay(result))
+                (list("Marks", &marks::lines(result))) (tables::client(result)) (tables::others(result))
             }
         }
         @let heat = runs.iter().map(|run| run.result.phases.len()).sum::<usize>() <= HEAT_MAPS_MAX;
@@ -216,15 +216,12 @@ fn warnings(result: &RunResult) -> Markup {
     }
 }
 
-/// The cost of each mark.
-fn marked(result: &RunResult) -> Markup {
-    let lines = marks::lines(result);
-    html! {
-        @if !lines.is_empty() {
-            h4 { "Marks" }
-            ul { @for line in &lines { li { (printable(line)) } } }
-        }
-    }
+/// Lines below a title; empty without lines.
+fn list(title: &str, lines: &[String]) -> Markup {
+    html! { @if !lines.is_empty() {
+        h4 { (title) }
+        ul { @for line in lines { li { (printable(line)) } } }
+    } }
 }
 
 fn what(result: &RunResult) -> Markup {

@@ -7,7 +7,7 @@ use rbench_core::units::human_nanos;
 use crate::schema::{
     AbilityResult, AbilityVerdict, HostProbeResult, ProbeResult, Surroundings, remarks,
 };
-use crate::table::{NONE, Table, left, right, wrapped};
+use crate::table::{NONE, Table, distinct, left, right, wrapped};
 use crate::view::View;
 
 /// The report for people; ends with a newline.
@@ -131,13 +131,8 @@ fn abilities(probe: &ProbeResult, view: View) -> String {
         left("Hosts").optional(),
         left("Description, or the file system's answer"),
     ]);
-    let mut names: Vec<&str> = Vec::new();
-    for ability in probe.hosts.iter().flat_map(|host| &host.abilities) {
-        if !names.contains(&ability.name.as_str()) {
-            names.push(&ability.name);
-        }
-    }
-    for name in names {
+    let abilities = probe.hosts.iter().flat_map(|host| &host.abilities);
+    for name in distinct(abilities.map(|ability| ability.name.as_str())) {
         let of = |host: &HostProbeResult| {
             let found = host.abilities.iter().find(|ability| ability.name == name);
             Some(found.map_or_else(|| (NONE.to_owned(), "not tried".to_owned()), cells))

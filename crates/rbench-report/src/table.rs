@@ -123,6 +123,9 @@ impl Table {
     /// save room it hides minor columns (without details), breaks long cells, and moves remaining
     /// columns to a further table, which repeats the first column.
     pub fn render(mut self, view: View) -> String {
+        if self.is_empty() {
+            return String::new();
+        }
         self.drop_empty_columns();
         if !view.details {
             self.drop_minor_columns(view.width());
@@ -333,6 +336,16 @@ fn lines_of(text: &str, width: usize) -> Vec<String> {
     lines
 }
 
+/// The values without repetitions, in the order of their first appearances.
+pub fn distinct<T: PartialEq>(all: impl IntoIterator<Item = T>) -> Vec<T> {
+    all.into_iter().fold(Vec::new(), |mut known, one| {
+        if !known.contains(&one) {
+            known.push(one);
+        }
+        known
+    })
+}
+
 fn keep<T>(list: &mut Vec<T>, kept: &[bool]) {
     let mut flags = kept.iter();
     list.retain(|_| flags.next().copied().unwrap_or(true));
@@ -419,27 +432,24 @@ mod tests {
         list.iter().map(|c| (*c).to_owned()).collect()
     }
 
+    fn check<const N: usize>(columns: [Column; N], rows: &[&[&str]], expect: &str) {
+        let mut table = Table::new(columns);
+        rows.iter().for_each(|row| table.row(cells(row)));
+        assert_eq!(table.render(View::default()), expect);
+    }
+
     #[test]
     fn words_stand_left_and_numbers_right() {
-        let mut table = Table::new([left("Name"), right("N")]);
-        table.row(cells(&["a", "1"]));
-        table.row(cells(&["longer", "1,000"]));
-        assert_eq!(
-            table.render(View::default()),
-            "Name        N\n-------------\na           1\nlonger  1,000\n"
-        );
+        let text = "Name        N\n-------------\na           1\nlonger  1,000\n";
+        let rows: [&[&str]; 2] = [&["a", "1"], &["longer", "1,000"]];
+        check([left("Name"), right("N")], &rows, text);
     }
 
     #[test]
     fn an_optional_column_without_a_value_is_left_out() {
         let columns = [left("Name"), right("N").optional(), right("M").optional()];
-        let mut table = Table::new(columns);
-        table.row(cells(&["a", "-", "-"]));
-        table.row(cells(&["b", "", "7"]));
-        assert_eq!(
-            table.render(View::default()),
-            "Name  M\n-------\na     -\nb     7\n"
-        );
+        let text = "Name  M\n-------\na     -\nb     7\n";
+        check(columns, &[&["a", "-", "-"], &["b", "", "7"]], text);
     }
 
     #[test]
@@ -450,12 +460,8 @@ mod tests {
             right("two").under("Both"),
             right("x"),
         ];
-        let mut table = Table::new(columns);
-        table.row(cells(&["a", "1", "2", "3"]));
-        assert_eq!(
-            table.render(View::default()),
-            "        Both\nName  one  two  x\n-----------------\na       1    2  3\n"
-        );
+        let text = "        Both\nName  one  two  x\n-----------------\na       1    2  3\n";
+        check(columns, &[&["a", "1", "2", "3"]], text);
     }
 
     #[test]
@@ -463,11 +469,8 @@ mod tests {
         let wide = |n: usize| {
             let mut table = Table::new([left("a"), left("b")]);
             table.row(["x".repeat(n), "y".repeat(10)]);
-            table
-                .render(View::default())
-                .lines()
-                .last()
-                .map_or(0, str::len)
+            let text = table.render(View::default());
+            text.lines().last().map_or(0, str::len)
         };
         assert_eq!(wide(WIDTH - 12), WIDTH);
         assert_eq!(wide(WIDTH - 11), WIDTH);

@@ -168,11 +168,7 @@ fn summary(result: &RunResult, view: View) -> String {
                 .map_or(NONE.to_owned(), |known| format!("±{:.1}%", 100.0 * known)),
         ]);
     }
-    if table.is_empty() {
-        String::new()
-    } else {
-        table.render(view)
-    }
+    table.render(view)
 }
 
 fn share_of_mean(row: &SummaryRow) -> String {

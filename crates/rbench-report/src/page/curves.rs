@@ -9,7 +9,7 @@ use super::{Shown, figure, knee, overview};
 use crate::figures::Row;
 use crate::schema::SeriesResult;
 use crate::series;
-use crate::table::printable;
+use crate::table::{distinct, printable};
 use crate::view::View;
 
 /// Renders the `i`-th series of the page.
@@ -43,9 +43,9 @@ pub fn section(all: &SeriesResult, i: usize) -> Markup {
 /// The curves of all operations of a series, or of a step of it.
 fn drawn(step: &str, all: &SeriesResult) -> Markup {
     html! { @for (name, label) in operations(all) {
-        @let charts = curves(all, &name);
+        @let charts = curves(all, name);
         @if !charts.is_empty() {
-            h3 { @if !step.is_empty() { (printable(step)) ": " } (printable(&label)) }
+            h3 { @if !step.is_empty() { (printable(step)) ": " } (printable(label)) }
             div.charts.pair { @for chart in &charts { (figure(chart)) } }
         }
     } }
@@ -97,29 +97,17 @@ fn cells(all: &SeriesResult) -> Vec<Cell<'_>> {
 }
 
 /// Names and labels of all operations, in the order of first appearance.
-fn operations(all: &SeriesResult) -> Vec<(String, String)> {
-    let mut known: Vec<(String, String)> = Vec::new();
-    for cell in all.cells.iter().filter_map(|cell| cell.result.as_ref()) {
-        for phase in &cell.phases {
-            let pair = (phase.name.clone(), phase.label.clone());
-            if !known.contains(&pair) {
-                known.push(pair);
-            }
-        }
-    }
-    known
+fn operations(all: &SeriesResult) -> Vec<(&str, &str)> {
+    let results = all.cells.iter().filter_map(|cell| cell.result.as_ref());
+    let phases = results.flat_map(|result| &result.phases);
+    distinct(phases.map(|phase| (phase.name.as_str(), phase.label.as_str())))
 }
 
 /// Rate and p99 of an operation over the values of the last key, with a line for each combination
 /// of the others.
 fn curves(all: &SeriesResult, operation: &str) -> Vec<Chart> {
     let cells = cells(all);
-    let mut names: Vec<&str> = Vec::new();
-    for cell in &cells {
-        if !names.contains(&cell.line.as_str()) {
-            names.push(&cell.line);
-        }
-    }
+    let names = distinct(cells.iter().map(|cell| cell.line.as_str()));
     let lines = |value: fn(&Row<'_>) -> Option<f64>| {
         let line = |(n, name): (usize, &&str)| {
             let on = cells.iter().filter(|cell| cell.line == **name);

@@ -9,7 +9,7 @@ use super::figure;
 use super::svg::{Axis, COLOURS, Content, chart};
 use crate::schema::{KneeResult, KneeRow, KneeStep};
 use crate::series::knee::{Steps, by_rate, exact, found, parts, steps};
-use crate::table::printable;
+use crate::table::{distinct, printable};
 
 /// The axis is logarithmic from this ratio of the highest to the lowest rate.
 const WIDE: f64 = 30.0;
@@ -85,12 +85,7 @@ fn longest<'p, 'k>(points: &'p [Point<'k>]) -> Vec<&'p Point<'k>> {
 fn figures(knee: &KneeResult) -> Vec<&str> {
     let limits = knee.objective.limits.iter();
     let limited = limits.map(|limit| limit.figure.as_str());
-    let mut names: Vec<&str> = Vec::new();
-    for name in limited.chain(["p99", "p50"]) {
-        if !names.contains(&name) {
-            names.push(name);
-        }
-    }
+    let mut names = distinct(limited.chain(["p99", "p50"]));
     names.truncate(COLOURS);
     names
 }

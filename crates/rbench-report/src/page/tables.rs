@@ -7,13 +7,14 @@ use maud::{Markup, html};
 use rbench_core::outcome::RankOutcome;
 use rbench_core::units::{human_bandwidth, human_count, human_nanos, human_rate};
 
+use super::list;
 use crate::figures::{Figure, Output, Row, about};
 use crate::schema::{HostResult, PhaseResult, RunResult, SummaryRow};
 use crate::summary::{BYTES_PER_S, OPS_PER_S, is_short};
 use crate::table::{NONE, printable};
 use crate::text::client::{Shared, of_phase, watched};
 use crate::text::operations::{CELLS, lines, others as others_of};
-use crate::text::{iterations, replay, steady, time};
+use crate::text::{iterations, replay, time};
 use crate::warnings::STRAGGLER_FACTOR;
 
 /// All operations, like in the text report: with several iterations all of them together, rates
@@ -149,21 +150,11 @@ pub fn summary(result: &RunResult) -> Markup {
     } } }
 }
 
-/// Results of phases that end when they are steady; empty without any.
-pub fn steady(result: &RunResult) -> Markup {
-    let lines = steady::lines(result);
-    html! { @if !lines.is_empty() {
-        h4 { "Steady state" }
-        ul { @for line in &lines { li { (printable(line)) } } }
-    } }
-}
-
 /// The facts about a replay, and each row compared with the recording; empty without a replay.
 pub fn replay(result: &RunResult) -> Markup {
     let lines = replay::lines(result);
     html! { @if !lines.is_empty() {
-        h4 { "Replay" }
-        ul { @for line in &lines { li { (printable(line)) } } }
+        (list("Replay", &lines))
         div.wide { table {
             thead { tr { th.left { "Operation" } @for title in replay::TITLES { th { (title) } } } }
             tbody { @for phase in &result.phases {

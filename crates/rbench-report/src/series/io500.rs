@@ -104,10 +104,7 @@ fn table(series: &SeriesResult, io500: &Io500Result, view: View) -> String {
             figures.text("cache", ""),
         ]);
     }
-    match table.is_empty() {
-        true => String::new(),
-        false => table.render(view),
-    }
+    table.render(view)
 }
 
 /// The slowest host, and its rate relative to the fastest one's; `None` with a single host.

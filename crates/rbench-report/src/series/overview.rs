@@ -11,7 +11,7 @@ use crate::figures::caches::{Memory, UNKNOWN, memory, verdict};
 use crate::schema::{
     CellResult, CheckResult, PhaseResult, PromiseResult, PromiseVerdict, RunResult, SeriesResult,
 };
-use crate::table::sentence;
+use crate::table::{distinct, sentence};
 use crate::text::header::place;
 use crate::view::View;
 
@@ -69,16 +69,8 @@ fn operations(
     series: &SeriesResult,
     label: impl Fn(&PhaseResult) -> Option<String>,
 ) -> Vec<String> {
-    let mut labels: Vec<String> = Vec::new();
-    for text in results(series)
-        .flat_map(|result| &result.phases)
-        .filter_map(label)
-    {
-        if !labels.contains(&text) {
-            labels.push(text);
-        }
-    }
-    labels
+    let phases = results(series).flat_map(|result| &result.phases);
+    distinct(phases.filter_map(label))
 }
 
 fn answered_by_memory(series: &SeriesResult) -> Vec<String> {
@@ -401,28 +393,18 @@ mod tests {
         // A dip does not end scaling.
         assert_eq!(scaling(&[100.0, 60.0, 220.0]).stops_at(), None);
         assert_eq!(scaling(&[100.0, 90.0]).stops_at(), Some(0));
-        assert_eq!(
-            scaling(&[100.0, 190.0, 209.0]).text(),
-            "File stat stops scaling at 2 threads per rank (190/s; 4 threads: +10 %)"
-        );
-        assert_eq!(
-            scaling(&[100.0, 190.0]).text(),
-            "File stat still scales at 2 threads per rank (190/s)"
-        );
+        let text = "File stat stops scaling at 2 threads per rank (190/s; 4 threads: +10 %)";
+        assert_eq!(scaling(&[100.0, 190.0, 209.0]).text(), text);
+        let text = "File stat still scales at 2 threads per rank (190/s)";
+        assert_eq!(scaling(&[100.0, 190.0]).text(), text);
         let cached = Scaling {
             memory: true,
             ..scaling(&[100.0, 190.0])
         };
-        assert!(
-            cached
-                .text()
-                .starts_with("File stat came from this host's memory (up to 190/s)")
-        );
-        assert!(
-            scaling(&[100.0, 0.0])
-                .text()
-                .ends_with("2 threads: -100 %)")
-        );
+        let start = "File stat came from this host's memory (up to 190/s)";
+        assert!(cached.text().starts_with(start));
+        let text = scaling(&[100.0, 0.0]).text();
+        assert!(text.ends_with("2 threads: -100 %)"));
     }
 
     #[test]

@@ -81,8 +81,5 @@ fn rows(cells: &[CellResult], view: View) -> String {
             ]);
         }
     }
-    match table.is_empty() {
-        true => String::new(),
-        false => table.render(view),
-    }
+    table.render(view)
 }

@@ -5,36 +5,19 @@ use rbench_core::units::human_nanos;
 
 use crate::figures::Row;
 use crate::schema::{SeriesKey, SeriesResult};
-use crate::table::{Column, NONE, Table, left, right, sentence};
+use crate::table::{Column, NONE, Table, distinct, left, right, sentence};
 use crate::view::View;
 
-/// A figure of a row, and its formatting.
-struct Figure {
-    title: &'static str,
-    value: fn(&Row<'_>) -> Option<String>,
-}
+/// Shows a figure of a row.
+type Show = fn(&Row<'_>) -> Option<String>;
 
-const FIGURES: [Figure; 5] = [
-    Figure {
-        title: "operations a second",
-        value: |row| row.show("rate", ""),
-    },
-    Figure {
-        title: "bandwidth",
-        value: |row| row.show("bandwidth", ""),
-    },
-    Figure {
-        title: "mean latency",
-        value: |row| row.show("service", "mean"),
-    },
-    Figure {
-        title: "p50",
-        value: |row| row.quantile_ns(0.5).map(human_nanos),
-    },
-    Figure {
-        title: "p99",
-        value: |row| row.quantile_ns(0.99).map(human_nanos),
-    },
+/// The figures of a row, with their titles.
+const FIGURES: [(&str, Show); 5] = [
+    ("operations a second", |row| row.show("rate", "")),
+    ("bandwidth", |row| row.show("bandwidth", "")),
+    ("mean latency", |row| row.show("service", "mean")),
+    ("p50", |row| row.quantile_ns(0.5).map(human_nanos)),
+    ("p99", |row| row.quantile_ns(0.99).map(human_nanos)),
 ];
 
 /// A cell's rows.
@@ -47,31 +30,23 @@ pub fn render(series: &SeriesResult, view: View) -> String {
     let Some((across, down)) = series.keys.split_last() else {
         return String::new();
     };
-    let measured: Vec<Measured> = series
-        .cells
-        .iter()
-        .filter_map(|cell| {
-            let keys = series.keys.iter();
-            Some(Measured {
-                values: keys.filter_map(|key| cell.value(&key.name)).collect(),
-                rows: Row::finished(cell.result.as_ref()?),
-            })
+    let measured = series.cells.iter().filter_map(|cell| {
+        let keys = series.keys.iter();
+        Some(Measured {
+            values: keys.filter_map(|key| cell.value(&key.name)).collect(),
+            rows: Row::finished(cell.result.as_ref()?),
         })
-        .collect();
-    let mut operations: Vec<(&str, &str)> = Vec::new();
-    for row in measured.iter().flat_map(|cell| &cell.rows) {
-        if !operations.contains(&(row.name(), row.label())) {
-            operations.push((row.name(), row.label()));
-        }
-    }
+    });
+    let measured: Vec<Measured> = measured.collect();
+    let rows = measured.iter().flat_map(|cell| &cell.rows);
     let mut tables = Vec::new();
-    for (name, label) in operations {
-        for figure in &FIGURES {
+    for (name, label) in distinct(rows.map(|row| (row.name(), row.label()))) {
+        for (figure, value) in FIGURES {
             let table = pivot(view, &measured, (down, across), |cell| {
                 let row = cell.rows.iter().find(|row| row.name() == name)?;
-                (figure.value)(row)
+                value(row)
             });
-            let title = sentence(view, "", &format!("{label}: {}", figure.title));
+            let title = sentence(view, "", &format!("{label}: {figure}"));
             tables.extend(table.map(|table| title + &table));
         }
     }

@@ -72,10 +72,7 @@ pub fn cost(result: &RunResult, view: View) -> String {
             table.row(of_host(host));
         }
     }
-    match table.is_empty() {
-        true => String::new(),
-        false => table.render(view),
-    }
+    table.render(view)
 }
 
 /// The cells of a phase: name, CPU time per operation, CPU time, user, system, resident memory,
@@ -178,8 +175,5 @@ pub fn counters(result: &RunResult, view: View) -> String {
             table.row([host, label.to_owned(), human_count(count), each]);
         }
     }
-    match table.is_empty() {
-        true => String::new(),
-        false => table.render(view),
-    }
+    table.render(view)
 }

@@ -84,11 +84,7 @@ pub fn by_host(result: &RunResult, view: View) -> String {
             table.row(cells);
         }
     });
-    if table.is_empty() {
-        String::new()
-    } else {
-        table.render(view)
-    }
+    table.render(view)
 }
 
 enum HostLine<'a> {

@@ -228,8 +228,5 @@ pub fn more(result: &RunResult, view: View) -> String {
                 .collect::<Vec<String>>(),
         );
     });
-    match table.is_empty() {
-        true => String::new(),
-        false => table.render(view),
-    }
+    table.render(view)
 }

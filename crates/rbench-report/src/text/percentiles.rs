@@ -24,10 +24,7 @@ pub fn render(result: &RunResult, view: View) -> String {
             table.row(cells("  response time".to_owned(), response));
         }
     });
-    match table.is_empty() {
-        true => String::new(),
-        false => table.render(view),
-    }
+    table.render(view)
 }
 
 fn cells(name: String, hist: &Hist) -> Vec<String> {

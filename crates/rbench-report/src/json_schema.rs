@@ -1,8 +1,8 @@
 //! The JSON Schemas of rbench's files and of its printed data, generated from the written types.
 //! `docs/schema` has them as files.
 
-use schemars::Schema;
 use schemars::generate::{SchemaGenerator, SchemaSettings};
+use schemars::{JsonSchema, Schema};
 use serde_json::Value;
 
 use crate::json::pretty;
@@ -21,31 +21,20 @@ pub struct FileSchema {
 
 /// The schemas of all kinds of files.
 pub const FILE_SCHEMAS: &[FileSchema] = &[
-    FileSchema {
-        name: SCHEMA,
-        make: SchemaGenerator::into_root_schema_for::<RunResult>,
-    },
-    FileSchema {
-        name: SERIES_SCHEMA,
-        make: SchemaGenerator::into_root_schema_for::<SeriesResult>,
-    },
-    FileSchema {
-        name: COMPARE_SCHEMA,
-        make: SchemaGenerator::into_root_schema_for::<ComparisonResult>,
-    },
-    FileSchema {
-        name: PROBE_SCHEMA,
-        make: SchemaGenerator::into_root_schema_for::<ProbeResult>,
-    },
-    FileSchema {
-        name: LIVE_SCHEMA,
-        make: SchemaGenerator::into_root_schema_for::<LiveResult>,
-    },
-    FileSchema {
-        name: CHECK_SCHEMA,
-        make: SchemaGenerator::into_root_schema_for::<CheckResult>,
-    },
+    file::<RunResult>(SCHEMA),
+    file::<SeriesResult>(SERIES_SCHEMA),
+    file::<ComparisonResult>(COMPARE_SCHEMA),
+    file::<ProbeResult>(PROBE_SCHEMA),
+    file::<LiveResult>(LIVE_SCHEMA),
+    file::<CheckResult>(CHECK_SCHEMA),
 ];
+
+const fn file<T: JsonSchema>(name: &'static str) -> FileSchema {
+    FileSchema {
+        name,
+        make: SchemaGenerator::into_root_schema_for::<T>,
+    }
+}
 
 impl FileSchema {
     /// The name of its file: `rbench.result-1.json`.

@@ -68,76 +68,50 @@ pub struct NotShown {
 
 /// Every renderer; the first is the default.
 pub const RENDERERS: &[Renderer] = &[
-    Renderer {
-        name: "text",
-        render: |all, view| {
-            let of_run = |run: &RunResult| text(run, view);
-            whole(all, "\n", of_run, |one| series::render(one, view))
-        },
-    },
-    Renderer {
-        name: "json",
-        render: |all, _| whole(all, "", json::render, series::render_json),
-    },
-    Renderer {
-        name: "csv",
-        render: |all, _| Ok(csv::operations(&runs(all))),
-    },
-    Renderer {
-        name: "csv-hosts",
-        render: |all, _| Ok(csv::hosts(&runs(all))),
-    },
-    Renderer {
-        name: "csv-ranks",
-        render: |all, _| Ok(csv::ranks(&runs(all))),
-    },
-    Renderer {
-        name: "csv-intervals",
-        render: |all, _| Ok(csv::intervals(&runs(all))),
-    },
-    Renderer {
-        name: "csv-marks",
-        render: |all, _| Ok(csv::marks(&runs(all))),
-    },
-    Renderer {
-        name: "md",
-        render: |all, _| each(all, "\n", |result| Ok(markdown::render(result))),
-    },
-    Renderer {
-        name: "hgrm",
-        render: |all, _| {
-            each(all, "", |result| {
-                hgrm::render(result).map_err(|e| e.to_string())
-            })
-        },
-    },
-    Renderer {
-        name: "openmetrics",
-        render: |all, _| Ok(openmetrics::render(&runs(all))),
-    },
-    Renderer {
-        name: "mdtest",
-        render: |all, _| {
-            each(all, "\n", |result| {
-                mdtest::of(result).ok_or_else(|| made_without("mdtest"))
-            })
-        },
-    },
-    Renderer {
-        name: "fio",
-        render: |all, _| each(all, "", |result| of_fio(result, &["normal"])),
-    },
-    Renderer {
-        name: "fio-json",
-        render: |all, _| {
-            each(all, "", |result| {
-                let printed = result.forms.fio.iter().flat_map(|form| &form.formats);
-                let bins = printed.into_iter().any(|name| name == "json+");
-                of_fio(result, if bins { &["json+"] } else { &["json"] })
-            })
-        },
-    },
+    renderer("text", |all, view| {
+        let of_run = |run: &RunResult| text(run, view);
+        whole(all, "\n", of_run, |one| series::render(one, view))
+    }),
+    renderer("json", |all, _| {
+        whole(all, "", json::render, series::render_json)
+    }),
+    renderer("csv", |all, _| Ok(csv::operations(&runs(all)))),
+    renderer("csv-hosts", |all, _| Ok(csv::hosts(&runs(all)))),
+    renderer("csv-ranks", |all, _| Ok(csv::ranks(&runs(all)))),
+    renderer("csv-intervals", |all, _| Ok(csv::intervals(&runs(all)))),
+    renderer("csv-marks", |all, _| Ok(csv::marks(&runs(all)))),
+    renderer("md", |all, _| {
+        each(all, "\n", |result| Ok(markdown::render(result)))
+    }),
+    renderer("hgrm", |all, _| {
+        each(all, "", |result| {
+            hgrm::render(result).map_err(|e| e.to_string())
+        })
+    }),
+    renderer("openmetrics", |all, _| Ok(openmetrics::render(&runs(all)))),
+    renderer("mdtest", |all, _| {
+        each(all, "\n", |result| {
+            mdtest::of(result).ok_or_else(|| made_without("mdtest"))
+        })
+    }),
+    renderer("fio", |all, _| {
+        each(all, "", |result| of_fio(result, &["normal"]))
+    }),
+    renderer("fio-json", |all, _| {
+        each(all, "", |result| {
+            let printed = result.forms.fio.iter().flat_map(|form| &form.formats);
+            let bins = printed.into_iter().any(|name| name == "json+");
+            of_fio(result, if bins { &["json+"] } else { &["json"] })
+        })
+    }),
 ];
+
+const fn renderer(
+    name: &'static str,
+    render: fn(&[Document], View) -> Result<String, NotShown>,
+) -> Renderer {
+    Renderer { name, render }
+}
 
 /// All runs, including those of series.
 fn runs(all: &[Document]) -> Vec<RunResult> {

@@ -248,32 +248,36 @@ mod tests {
 
     #[test]
     fn names_count_from_one() {
-        assert_eq!(
-            file_name("out/x", Kind::Bandwidth, Some(1)),
-            "out/x_bw.1.log"
-        );
+        let first = file_name("out/x", Kind::Bandwidth, Some(1));
+        assert_eq!(first, "out/x_bw.1.log");
         assert_eq!(file_name("x", Kind::Lat, None), "x_lat.log");
         assert_eq!(histogram_file_name("x", Some(12)), "x_clat_hist.12.log");
     }
 
+    fn check(kind: Kind, sample: &LogSample, form: Form, expect: &str) {
+        assert_eq!(line(kind, sample, form), format!("{expect}\n"));
+    }
+
     #[test]
     fn each_operation_has_a_line() {
-        let check =
-            |kind: Kind, expect: &str| assert_eq!(line(kind, &WRITE, Form::default()), expect);
-        check(Kind::Clat, "3, 11707, 1, 4096, 0\n");
-        check(Kind::Slat, "3, 411, 1, 4096, 0\n");
-        check(Kind::Lat, "3, 12118, 1, 4096, 0\n");
-        check(Kind::Iops, "3, 1, 1, 4096, 0\n");
-        // 4 KiB in 12.118 us.
-        check(Kind::Bandwidth, "3, 330087, 1, 4096, 0\n");
+        for (kind, expect) in [
+            (Kind::Clat, "3, 11707, 1, 4096, 0"),
+            (Kind::Slat, "3, 411, 1, 4096, 0"),
+            (Kind::Lat, "3, 12118, 1, 4096, 0"),
+            (Kind::Iops, "3, 1, 1, 4096, 0"),
+            // 4 KiB in 12.118 us.
+            (Kind::Bandwidth, "3, 330087, 1, 4096, 0"),
+        ] {
+            check(kind, &WRITE, Form::default(), expect);
+        }
     }
 
     #[test]
     fn directions_have_fios_numbers() {
         for (direction, expect) in Direction::ALL.into_iter().zip(0..) {
             let sample = LogSample { direction, ..WRITE };
-            let text = line(Kind::Clat, &sample, Form::default());
-            assert_eq!(text, format!("3, 11707, {expect}, 4096, 0\n"));
+            let expect = format!("3, 11707, {expect}, 4096, 0");
+            check(Kind::Clat, &sample, Form::default(), &expect);
         }
     }
 
@@ -283,10 +287,7 @@ mod tests {
             offsets: true,
             ..Form::default()
         };
-        assert_eq!(
-            line(Kind::Lat, &WRITE, form),
-            "3, 12118, 1, 4096, 28672, 0\n"
-        );
+        check(Kind::Lat, &WRITE, form, "3, 12118, 1, 4096, 28672, 0");
     }
 
     #[test]
@@ -296,17 +297,15 @@ mod tests {
             issue_time: true,
             ..Form::default()
         };
-        assert_eq!(
-            line(Kind::Clat, &WRITE, form),
-            "3, 11707, 1, 4096, 28672, 0, 3988292\n"
-        );
+        let expect = "3, 11707, 1, 4096, 28672, 0, 3988292";
+        check(Kind::Clat, &WRITE, form, expect);
         for (kind, value) in [
             (Kind::Iops, "1"),
             (Kind::Bandwidth, "330087"),
             (Kind::Lat, "12118"),
         ] {
-            let expect = format!("3, {value}, 1, 4096, 28672, 0, 0\n");
-            assert_eq!(line(kind, &WRITE, form), expect);
+            let expect = format!("3, {value}, 1, 4096, 28672, 0, 0");
+            check(kind, &WRITE, form, &expect);
         }
         let later = Form {
             epoch_ms: 1_795_364_912_000,
@@ -336,16 +335,13 @@ mod tests {
             offsets: true,
             ..Form::default()
         };
-        assert_eq!(line(Kind::Iops, &second, form), "1001, 10094, 0, 0, 0, 0\n");
-        assert_eq!(
-            line(Kind::Bandwidth, &second, form),
-            "1001, 40376, 0, 0, 0, 0\n"
-        );
+        check(Kind::Iops, &second, form, "1001, 10094, 0, 0, 0, 0");
+        check(Kind::Bandwidth, &second, form, "1001, 40376, 0, 0, 0, 0");
         let form = Form {
             averaged: true,
             ..Form::default()
         };
-        assert_eq!(line(Kind::Clat, &second, form), "1001, 11707, 0, 0, 0\n");
+        check(Kind::Clat, &second, form, "1001, 11707, 0, 0, 0");
     }
 
     #[test]
@@ -358,18 +354,14 @@ mod tests {
         };
         // Written by fio 3.33 with log_unix_epoch=1 and log_prio=1; a single operation has no
         // largest value.
-        assert_eq!(
-            line(Kind::Lat, &WRITE, form),
-            "1795364912003, 12118, 1, 4096, 0x0000\n"
-        );
+        let expect = "1795364912003, 12118, 1, 4096, 0x0000";
+        check(Kind::Lat, &WRITE, form, expect);
         let window = Form {
             averaged: true,
             ..form
         };
-        assert_eq!(
-            line(Kind::Lat, &WRITE, window),
-            "1795364912003, 20500, 1, 0, 0x0000\n"
-        );
+        let expect = "1795364912003, 20500, 1, 0, 0x0000";
+        check(Kind::Lat, &WRITE, window, expect);
         let both = Form {
             mean: true,
             epoch_ms: 0,
@@ -380,13 +372,10 @@ mod tests {
             (Kind::Iops, "82521, 120000"),
             (Kind::Bandwidth, "330087, 491520"),
         ] {
-            let expect = format!("3, {values}, 1, 0, 0x0000\n");
-            assert_eq!(line(kind, &WRITE, both), expect);
+            check(kind, &WRITE, both, &format!("3, {values}, 1, 0, 0x0000"));
         }
-        assert_eq!(
-            line(Kind::Iops, &WRITE, window),
-            "1795364912003, 120000, 1, 0, 0x0000\n"
-        );
+        let expect = "1795364912003, 120000, 1, 0, 0x0000";
+        check(Kind::Iops, &WRITE, window, expect);
     }
 
     #[test]
@@ -427,11 +416,8 @@ mod tests {
         let check = |low: u64, high: u64| {
             let at = column(low);
             assert_eq!(column(high), at, "{low}");
-            assert_eq!(
-                (column(low - 1), column(high + 1)),
-                (at - 1, at + 1),
-                "{low}"
-            );
+            let beside = (column(low - 1), column(high + 1));
+            assert_eq!(beside, (at - 1, at + 1), "{low}");
         };
         check(127, 127);
         check(128, 129);
@@ -444,9 +430,8 @@ mod tests {
 
     #[test]
     fn a_histogram_keeps_every_value_in_its_column() {
-        let values: Vec<u64> = (0..44)
-            .flat_map(|b| [1_u64 << b, (3 << b) / 2 + 1])
-            .collect();
+        let values = (0..44).flat_map(|b| [1_u64 << b, (3 << b) / 2 + 1]);
+        let values: Vec<u64> = values.collect();
         let mut latency = Latency::new();
         values.iter().for_each(|v| latency.record(Nanos(*v)));
         let histogram = LogHistogram {
@@ -456,11 +441,8 @@ mod tests {
             buckets: latency.ranges().collect(),
         };
         let text = histogram_line(&histogram, Form::default());
-        let fields: Vec<u64> = text
-            .trim_end()
-            .split(", ")
-            .map(|f| f.parse().expect("a number"))
-            .collect();
+        let fields = text.trim_end().split(", ");
+        let fields: Vec<u64> = fields.map(|f| f.parse().expect("a number")).collect();
         assert_eq!(fields[..3], [513, 1, 4096]);
         let mut expect = vec![0; COLUMNS];
         // Buckets hold no values above one hour.

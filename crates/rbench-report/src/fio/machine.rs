@@ -35,8 +35,9 @@ impl Machine {
         all.map(|(host, disk)| Shown {
             name: format!("{}{}", self.prefix(host), disk.name),
             host: self.name(host),
-            disk,
-            parts: Parts::of(disk, &host.disks),
+            device: &disk.name,
+            all: Figures::of(disk),
+            parts: Figures::of_parts(disk, &host.disks),
         })
     }
 
@@ -47,21 +48,9 @@ impl Machine {
             if out.is_empty() {
                 out.push_str("\nDisk stats (read/write):\n");
             }
-            let disk = shown.disk;
-            let ([r, w], [rm, wm], [rt, wt]) = (disk.ios, disk.merges, disk.ticks_ms);
-            let (name, queue, busy) = (&shown.name, disk.in_queue_ms, disk.percent_busy());
-            let _ = write!(
-                out,
-                "  {name}: ios={r}/{w}, merge={rm}/{wm}, ticks={rt}/{wt}, in_queue={queue}, util={busy:.2}%"
-            );
-            if let Some(parts) = shown.parts {
-                let ([r, w], [rm, wm], [rt, wt]) = (parts.ios, parts.merges, parts.ticks_ms);
-                let _ = write!(
-                    out,
-                    ", aggrios={r}/{w}, aggrmerge={rm}/{wm}, aggrticks={rt}/{wt}, \
-                     aggrin_queue={}, aggrutil={:.2}%",
-                    parts.in_queue_ms, parts.busiest
-                );
+            let _ = write!(out, "  {}: {}", shown.name, shown.all.words(""));
+            if let Some(parts) = &shown.parts {
+                let _ = write!(out, ", {}", parts.words("aggr"));
             }
             out.push('\n');
         }
@@ -72,14 +61,9 @@ impl Machine {
     pub fn disks_as_fields(&self) -> String {
         let mut out = String::new();
         for shown in self.disks() {
-            let disk = shown.disk;
-            let _ = write!(out, ";{}", shown.name);
-            let amounts = [disk.ios, disk.merges, disk.ticks_ms];
-            push_fields(&mut out, amounts, disk.in_queue_ms, disk.percent_busy());
-            if let Some(parts) = shown.parts {
-                out.push_str(";slaves");
-                let amounts = [parts.ios, parts.merges, parts.ticks_ms];
-                push_fields(&mut out, amounts, parts.in_queue_ms, parts.busiest);
+            let _ = write!(out, ";{}{}", shown.name, shown.all.fields());
+            if let Some(parts) = &shown.parts {
+                let _ = write!(out, ";slaves{}", parts.fields());
             }
         }
         out
@@ -162,98 +146,110 @@ fn mean_and_deviation(all: &[f64]) -> (f64, f64) {
     (mean, (squares / (n - 1.0).max(1.0)).sqrt())
 }
 
-/// Fields of the terse output: requests, merges and times, all together, busy.
-fn push_fields(out: &mut String, amounts: [[u64; 2]; 3], in_queue_ms: u64, busy: f64) {
-    for value in amounts.into_iter().flatten() {
-        let _ = write!(out, ";{value}");
-    }
-    let _ = write!(out, ";{in_queue_ms};{busy:.2}%");
-}
-
 /// A device with the values of its line.
 struct Shown<'m> {
     name: String,
     host: Option<&'m str>,
-    disk: &'m DiskUse,
-    parts: Option<Parts>,
+    device: &'m str,
+    all: Figures,
+    /// The mean over the devices that it is made of, and the busiest of them.
+    parts: Option<Figures>,
 }
 
 impl Shown<'_> {
     fn json(&self) -> Json {
-        let disk = self.disk;
-        let mut fields = vec![("name", Json::from(disk.name.as_str()))];
-        let mut push = |keys: [&'static str; 10], values: [[u64; 2]; 4], queue: u64, busy: f64| {
-            let values = values.into_iter().flatten().chain([queue]);
-            fields.extend(keys.into_iter().zip(values.map(Json::from)));
-            fields.push((keys[9], Json::from(busy)));
-        };
-        push(
-            [
-                "read_ios",
-                "write_ios",
-                "read_sectors",
-                "write_sectors",
-                "read_merges",
-                "write_merges",
-                "read_ticks",
-                "write_ticks",
-                "in_queue",
-                "util",
-            ],
-            [disk.ios, disk.sectors, disk.merges, disk.ticks_ms],
-            disk.in_queue_ms,
-            disk.percent_busy(),
-        );
+        let mut fields = vec![("name".to_owned(), Json::from(self.device))];
+        fields.extend(self.all.keyed(|key| key.to_owned()));
         if let Some(parts) = &self.parts {
-            push(
-                [
-                    "aggr_read_ios",
-                    "aggr_write_ios",
-                    "aggr_read_sectors",
-                    "aggr_write_sectors",
-                    "aggr_read_merges",
-                    "aggr_write_merge",
-                    "aggr_read_ticks",
-                    "aggr_write_ticks",
-                    "aggr_in_queue",
-                    "aggr_util",
-                ],
-                [parts.ios, parts.sectors, parts.merges, parts.ticks_ms],
-                parts.in_queue_ms,
-                parts.busiest,
-            );
+            fields.extend(parts.keyed(|key| match key {
+                // fio's spelling.
+                "write_merges" => "aggr_write_merge".to_owned(),
+                key => format!("aggr_{key}"),
+            }));
         }
-        fields.extend(self.host.map(|host| ("hostname", Json::from(host))));
+        let host = self.host.map(Json::from);
+        fields.extend(host.map(|host| ("hostname".to_owned(), host)));
         Json::map(fields)
     }
 }
 
-/// The mean over the devices that form another one, and the busiest of them.
-struct Parts {
+/// Figures of a device; pairs are reads and writes.
+struct Figures {
     ios: [u64; 2],
     sectors: [u64; 2],
     merges: [u64; 2],
     ticks_ms: [u64; 2],
     in_queue_ms: u64,
-    busiest: f64,
+    /// In percent.
+    busy: f64,
 }
 
-impl Parts {
-    fn of(disk: &DiskUse, all: &[DiskUse]) -> Option<Parts> {
+impl Figures {
+    fn of(disk: &DiskUse) -> Figures {
+        Figures {
+            ios: disk.ios,
+            sectors: disk.sectors,
+            merges: disk.merges,
+            ticks_ms: disk.ticks_ms,
+            in_queue_ms: disk.in_queue_ms,
+            busy: disk.percent_busy(),
+        }
+    }
+
+    fn of_parts(disk: &DiskUse, all: &[DiskUse]) -> Option<Figures> {
         let named = |name: &String| all.iter().find(|other| other.name == *name);
-        let parts: Vec<&DiskUse> = disk.parts.iter().filter_map(named).collect();
+        let parts: Vec<Figures> = disk
+            .parts
+            .iter()
+            .filter_map(named)
+            .map(Figures::of)
+            .collect();
         let count = parts.len() as u64;
-        let mean = |of: fn(&DiskUse) -> u64| parts.iter().map(|part| of(part)).sum::<u64>() / count;
-        let busy = parts.iter().map(|part| part.percent_busy());
-        let busiest = busy.fold(0.0, f64::max);
-        (count > 0).then(|| Parts {
-            ios: [mean(|d| d.ios[0]), mean(|d| d.ios[1])],
-            sectors: [mean(|d| d.sectors[0]), mean(|d| d.sectors[1])],
-            merges: [mean(|d| d.merges[0]), mean(|d| d.merges[1])],
-            ticks_ms: [mean(|d| d.ticks_ms[0]), mean(|d| d.ticks_ms[1])],
-            in_queue_ms: mean(|d| d.in_queue_ms),
-            busiest,
+        let mean = |of: &dyn Fn(&Figures) -> u64| parts.iter().map(of).sum::<u64>() / count;
+        let means = |of: fn(&Figures) -> [u64; 2]| [0, 1].map(|way| mean(&|part| of(part)[way]));
+        (count > 0).then(|| Figures {
+            ios: means(|part| part.ios),
+            sectors: means(|part| part.sectors),
+            merges: means(|part| part.merges),
+            ticks_ms: means(|part| part.ticks_ms),
+            in_queue_ms: mean(&|part| part.in_queue_ms),
+            busy: parts.iter().map(|part| part.busy).fold(0.0, f64::max),
         })
+    }
+
+    /// The figures of the normal output, with this prefix to their names.
+    fn words(&self, prefix: &str) -> String {
+        let ([r, w], [rm, wm], [rt, wt]) = (self.ios, self.merges, self.ticks_ms);
+        let (p, queue, busy) = (prefix, self.in_queue_ms, self.busy);
+        format!(
+            "{p}ios={r}/{w}, {p}merge={rm}/{wm}, {p}ticks={rt}/{wt}, {p}in_queue={queue}, {p}util={busy:.2}%"
+        )
+    }
+
+    /// Fields of the terse output: requests, merges and times, all together, busy.
+    fn fields(&self) -> String {
+        let ([r, w], [rm, wm], [rt, wt]) = (self.ios, self.merges, self.ticks_ms);
+        let (queue, busy) = (self.in_queue_ms, self.busy);
+        format!(";{r};{w};{rm};{wm};{rt};{wt};{queue};{busy:.2}%")
+    }
+
+    /// The fields of the JSON, by names that `key` makes of those of a whole device.
+    fn keyed(&self, key: impl Fn(&str) -> String) -> Vec<(String, Json)> {
+        let pairs = [
+            ("ios", self.ios),
+            ("sectors", self.sectors),
+            ("merges", self.merges),
+            ("ticks", self.ticks_ms),
+        ];
+        let mut all = Vec::new();
+        for (name, values) in pairs {
+            for (way, value) in ["read", "write"].into_iter().zip(values) {
+                all.push((key(&format!("{way}_{name}")), Json::from(value)));
+            }
+        }
+        all.push((key("in_queue"), Json::from(self.in_queue_ms)));
+        all.push((key("util"), Json::from(self.busy)));
+        all
     }
 }
 
@@ -286,30 +282,28 @@ mod tests {
         }
     }
 
+    fn parsed(json: Option<Json>) -> serde_json::Value {
+        let text = json.expect("it is there").document();
+        serde_json::from_str(&text).expect("JSON")
+    }
+
     #[test]
     fn devices_have_fios_line_fields_and_keys() {
         let machine = one(vec![disk("vda", 2, &[])]);
         // In the format of fio 3.33.
-        assert_eq!(
-            machine.disks_as_text(),
-            "\nDisk stats (read/write):\n  vda: ios=45652/47378, merge=0/3932, ticks=5158/37704, \
-             in_queue=44160, util=80.95%\n"
-        );
-        assert_eq!(
-            machine.disks_as_fields(),
-            ";vda;45652;47378;0;3932;5158;37704;44160;80.95%"
-        );
-        let json = machine.disks_as_json().expect("a device").document();
-        let parsed: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+        let text = "\nDisk stats (read/write):\n  vda: ios=45652/47378, merge=0/3932, ticks=5158/37704, \
+             in_queue=44160, util=80.95%\n";
+        assert_eq!(machine.disks_as_text(), text);
+        let fields = ";vda;45652;47378;0;3932;5158;37704;44160;80.95%";
+        assert_eq!(machine.disks_as_fields(), fields);
+        let parsed = parsed(machine.disks_as_json());
         assert_eq!(parsed[0]["write_merges"], 3932);
         assert_eq!(parsed[0]["util"], 80.95);
         assert_eq!(parsed[0]["write_sectors"], 6000);
         assert_eq!(parsed[0].get("hostname"), None);
         let none = one(Vec::new());
-        assert_eq!(
-            (none.disks_as_text(), none.disks_as_json()),
-            (String::new(), None)
-        );
+        assert_eq!(none.disks_as_text(), "");
+        assert_eq!(none.disks_as_json(), None);
     }
 
     #[test]
@@ -322,21 +316,13 @@ mod tests {
         ]);
         let text = machine.disks_as_text();
         let first = text.lines().nth(2).expect("a line");
-        assert!(
-            first.ends_with(
-                "util=40.48%, aggrios=34239/35533, aggrmerge=0/2949, aggrticks=3868/28278, \
-                 aggrin_queue=33120, aggrutil=80.95%"
-            ),
-            "{first}"
-        );
+        let expect = "util=40.48%, aggrios=34239/35533, aggrmerge=0/2949, aggrticks=3868/28278, \
+             aggrin_queue=33120, aggrutil=80.95%";
+        assert!(first.ends_with(expect), "{first}");
         assert_eq!(text.lines().count(), 5);
-        assert!(
-            machine
-                .disks_as_fields()
-                .contains(";40.48%;slaves;34239;35533;0;2949;")
-        );
-        let json = machine.disks_as_json().expect("devices").document();
-        let parsed: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+        let fields = machine.disks_as_fields();
+        assert!(fields.contains(";40.48%;slaves;34239;35533;0;2949;"));
+        let parsed = parsed(machine.disks_as_json());
         assert_eq!(parsed[0]["aggr_write_merge"], 2949);
         assert_eq!(parsed[0]["aggr_util"], 80.95);
     }
@@ -360,34 +346,25 @@ mod tests {
             each_cpu: true,
         };
         let text = machine.disks_as_text();
-        assert!(
-            text.contains("\n  a:vda: ios=") && text.contains("\n  b:vda: ios="),
-            "{text}"
-        );
-        let json = machine.disks_as_json().expect("devices").document();
-        let parsed: serde_json::Value = serde_json::from_str(&json).expect("JSON");
-        assert_eq!(
-            (&parsed[1]["name"], &parsed[1]["hostname"]),
-            (&"vda".into(), &"b".into())
-        );
-        assert_eq!(
-            machine.idle_as_text(),
-            "\nCPU idleness:\n  system: 25.00%\n  percpu: 80.00%, 0.00%, 20.00%, 0.00%\n  \
-             unit work: mean=15.00us, stddev=5.77\n"
-        );
-        let json = machine.idle_as_json().expect("asked").document();
-        let parsed: serde_json::Value = serde_json::from_str(&json).expect("JSON");
-        let keys: Vec<&String> = parsed.as_object().expect("an object").keys().collect();
+        for line in ["\n  a:vda: ios=", "\n  b:vda: ios="] {
+            assert!(text.contains(line), "{text}");
+        }
+        let disks = parsed(machine.disks_as_json());
+        assert_eq!(disks[1]["name"], "vda");
+        assert_eq!(disks[1]["hostname"], "b");
+        let text = "\nCPU idleness:\n  system: 25.00%\n  percpu: 80.00%, 0.00%, 20.00%, 0.00%\n  \
+             unit work: mean=15.00us, stddev=5.77\n";
+        assert_eq!(machine.idle_as_text(), text);
+        let idle = parsed(machine.idle_as_json());
+        let keys: Vec<&String> = idle.as_object().expect("an object").keys().collect();
         assert!(keys.contains(&&"b:cpu-0".to_owned()), "{keys:?}");
     }
 
     #[test]
     fn a_calibration_alone_has_fios_form() {
         let text = calibration(&[28.0, 29.0]);
-        assert_eq!(
-            text,
-            "CPU idleness:\n  unit work: mean=28.50us, stddev=0.71\n"
-        );
+        let expect = "CPU idleness:\n  unit work: mean=28.50us, stddev=0.71\n";
+        assert_eq!(text, expect);
         assert_eq!(one(Vec::new()).idle_as_text(), "");
     }
 }

@@ -211,30 +211,20 @@ mod tests {
     fn rates_are_in_bits_and_have_as_many_digits_as_asked_for() {
         // In the format of fio 3.33.
         let form = |figures, bits| Form { figures, bits };
-        assert_eq!(
-            form(4, true).bandwidth(37_449_142),
-            "286Mibit/s (300Mbit/s)"
-        );
-        assert_eq!(
-            form(8, false).bandwidth(65_536_000),
-            "65536000B/s (65536000B/s)"
-        );
-        assert_eq!(form(2, false).bandwidth(65_536_000), "63MiB/s (66MB/s)");
-        assert_eq!(form(2, false).binary_bytes(262_144), "0MiB");
-        assert_eq!(
-            (form(2, false).short(16_000), form(8, false).short(16_000)),
-            ("16k".into(), "16000".into())
-        );
+        let [bits, two, eight] = [form(4, true), form(2, false), form(8, false)];
+        assert_eq!(bits.bandwidth(37_449_142), "286Mibit/s (300Mbit/s)");
+        assert_eq!(eight.bandwidth(65_536_000), "65536000B/s (65536000B/s)");
+        assert_eq!(two.bandwidth(65_536_000), "63MiB/s (66MB/s)");
+        assert_eq!(two.binary_bytes(262_144), "0MiB");
+        assert_eq!(two.short(16_000), "16k");
+        assert_eq!(eight.short(16_000), "16000");
     }
 
     #[test]
     fn units_grow_where_five_digits_do_not_do() {
         let check = |min: u64, max: u64, stddev: Option<f64>, expect: &str| {
-            assert_eq!(
-                Unit::of(min, max, stddev).name,
-                expect,
-                "{min} {max} {stddev:?}"
-            );
+            let name = Unit::of(min, max, stddev).name;
+            assert_eq!(name, expect, "{min} {max} {stddev:?}");
         };
         check(2_093, 27_521, Some(1_443.6), "nsec");
         check(481, 8_044_010, Some(395_558.0), "nsec");

@@ -155,21 +155,13 @@ mod tests {
             assert_eq!(file_system(&space), line);
         };
         const GIB: u64 = 1 << 30;
-        check(
-            [16_750_372_454, 16_750_000_000, 4_089_447, 4_089_430],
-            "15.6 GiB   Used FS: 0.0%   Inodes: 3.9 Mi   Used Inodes: 0.0%",
-        );
-        check(
-            [1024 * GIB, 256 * GIB, 1 << 20, 1 << 19],
-            "1.0 TiB   Used FS: 75.0%   Inodes: 1.0 Mi   Used Inodes: 50.0%",
-        );
-        check(
-            [256 * 1024 * GIB, 256 * 1024 * GIB, 0, 0],
-            "256.0 TiB   Used FS: 0.0%   Inodes: 0.0 Mi   Used Inodes: 0.0%",
-        );
-        check(
-            [0, 7, 0, 7],
-            "0.0 GiB   Used FS: 0.0%   Inodes: 0.0 Mi   Used Inodes: 0.0%",
-        );
+        let used = "15.6 GiB   Used FS: 0.0%   Inodes: 3.9 Mi   Used Inodes: 0.0%";
+        check([16_750_372_454, 16_750_000_000, 4_089_447, 4_089_430], used);
+        let used = "1.0 TiB   Used FS: 75.0%   Inodes: 1.0 Mi   Used Inodes: 50.0%";
+        check([1024 * GIB, 256 * GIB, 1 << 20, 1 << 19], used);
+        let used = "256.0 TiB   Used FS: 0.0%   Inodes: 0.0 Mi   Used Inodes: 0.0%";
+        check([256 * 1024 * GIB, 256 * 1024 * GIB, 0, 0], used);
+        let used = "0.0 GiB   Used FS: 0.0%   Inodes: 0.0 Mi   Used Inodes: 0.0%";
+        check([0, 7, 0, 7], used);
     }
 }

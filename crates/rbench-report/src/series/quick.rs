@@ -35,14 +35,16 @@ struct Limits {
     cost: (f64, f64),
 }
 
-const fn limits(low: f64, high: f64, good: f64, usual: f64) -> Limits {
-    Limits {
+const fn row(
+    phase: &'static str,
+    label: &'static str,
+    unit: Unit,
+    [low, high, good, usual]: [f64; 4],
+) -> Row {
+    let limits = Limits {
         value: (low, high),
         cost: (good, usual),
-    }
-}
-
-const fn row(phase: &'static str, label: &'static str, unit: Unit, limits: Limits) -> Row {
+    };
     Row {
         phase,
         label,
@@ -51,37 +53,20 @@ const fn row(phase: &'static str, label: &'static str, unit: Unit, limits: Limit
     }
 }
 
+const fn data(phase: &'static str, label: &'static str, limits: [f64; 4]) -> Row {
+    row(phase, label, Unit::Data, limits)
+}
+
+const fn files(phase: &'static str, label: &'static str, limits: [f64; 4]) -> Row {
+    row(phase, label, Unit::Files, limits)
+}
+
 const ROWS: [Row; 5] = [
-    row(
-        "write",
-        "Write big file",
-        Unit::Data,
-        limits(100.0, 200.0, 10.0, 50.0),
-    ),
-    row(
-        "read",
-        "Read big file",
-        Unit::Data,
-        limits(100.0, 200.0, 10.0, 50.0),
-    ),
-    row(
-        "file-create",
-        "Write small file",
-        Unit::Files,
-        limits(12.5, 20.0, 50.0, 80.0),
-    ),
-    row(
-        "file-read",
-        "Read small file",
-        Unit::Files,
-        limits(50.0, 100.0, 10.0, 20.0),
-    ),
-    row(
-        "file-stat",
-        "Stat file",
-        Unit::Files,
-        limits(20.0, 1000.0, 1.0, 5.0),
-    ),
+    data("write", "Write big file", [100.0, 200.0, 10.0, 50.0]),
+    data("read", "Read big file", [100.0, 200.0, 10.0, 50.0]),
+    files("file-create", "Write small file", [12.5, 20.0, 50.0, 80.0]),
+    files("file-read", "Read small file", [50.0, 100.0, 10.0, 20.0]),
+    files("file-stat", "Stat file", [20.0, 1000.0, 1.0, 5.0]),
 ];
 
 /// Limits for the clients' kinds of work, in the order of [`CLIENT_WORK`]: milliseconds below which

@@ -1,30 +1,14 @@
-//! An observed back end: it reports each answered request with its process and its result, and
-//! changes nothing.
+//! Reports of each answered request, with its process and its result.
 
-use std::cell::Cell;
-use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
-use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use fuser::{FileAttr, FileType, Request};
-use rbench_core::request::{Changes as Changed, Entry as Found, Event, Kind, Place as At, What};
+use rbench_core::request::{Entry as Found, Event, Kind, Place as At, What};
 use rbench_core::{Clock, MonotonicClock, Nanos};
 
-use crate::store::{Answer, Caller, Changes, Entry, Place, Store, Totals};
-use crate::sync::lock;
-
-thread_local! {
-    /// The process of the request that this thread serves.
-    static ASKED_BY: Cell<u32> = const { Cell::new(0) };
-}
-
-/// Sets the process of the request that this thread serves.
-#[inline]
-pub(crate) fn asked_by(request: &Request) {
-    ASKED_BY.set(request.pid());
-}
+use crate::store::{Answer, Place, Totals};
 
 /// Receiver of each request to a folder that is passed through. It is called before the reply
 /// is sent, from any thread. In its events, lines are 0 and times are those of the monotonic
@@ -36,6 +20,29 @@ impl Observer {
     /// Creates an observer that calls `tell`.
     pub fn new(tell: impl Fn(Event) + Send + Sync + 'static) -> Observer {
         Observer(Arc::new(tell))
+    }
+
+    /// Runs `act` of the back end for this request, and reports it.
+    pub(crate) fn told<T: Reported>(
+        &self,
+        request: &Request,
+        act: impl FnOnce() -> Answer<T>,
+        what: impl FnOnce(Option<&T>) -> What,
+    ) -> Answer<T> {
+        let start = MonotonicClock.now();
+        let answer = act();
+        let took = Nanos(MonotonicClock.now().0.saturating_sub(start.0));
+        let done = answer.as_ref();
+        (self.0)(Event {
+            line: 0,
+            at: start,
+            took,
+            process: u64::from(request.pid()),
+            found: done.ok().and_then(Reported::object),
+            result: done.map(Reported::length).map_err(|error| *error as i32),
+            what: what(done.ok()),
+        });
+        answer
     }
 }
 
@@ -51,19 +58,13 @@ impl PartialEq for Observer {
     }
 }
 
-/// An observed back end.
-pub(crate) struct Observed<S> {
-    store: S,
-    observer: Observer,
-    /// The inode of each handle.
-    inodes: Mutex<HashMap<u64, u64>>,
-}
-
-fn at(place: Place<'_>) -> At {
+/// A name, as it is reported.
+pub(crate) fn reported(place: Place<'_>) -> At {
     (place.parent, bytes(place.name))
 }
 
-fn bytes(name: &OsStr) -> Arc<[u8]> {
+/// A text, as it is reported.
+pub(crate) fn bytes(name: &OsStr) -> Arc<[u8]> {
     name.as_encoded_bytes().into()
 }
 
@@ -80,299 +81,75 @@ fn found(attr: &FileAttr) -> Found {
     }
 }
 
-impl<S: Store> Observed<S> {
-    pub(crate) fn new(store: S, observer: Observer) -> Observed<S> {
-        Observed {
-            store,
-            observer,
-            inodes: Mutex::default(),
-        }
+/// An answer of the back end, as it is reported.
+pub(crate) trait Reported {
+    /// The returned length, or 0.
+    fn length(&self) -> u64 {
+        0
     }
 
-    /// Runs `act` on the store, and reports the request.
-    fn told<T>(
-        &self,
-        act: impl FnOnce(&S) -> Answer<T>,
-        result: impl FnOnce(&T) -> (u64, Option<Found>),
-        what: impl FnOnce(Option<&T>) -> What,
-    ) -> Answer<T> {
-        let start = MonotonicClock.now();
-        let answer = act(&self.store);
-        let took = Nanos(MonotonicClock.now().0.saturating_sub(start.0));
-        let result_and_entry = answer.as_ref().map(result);
-        let event = Event {
-            line: 0,
-            at: start,
-            took,
-            process: u64::from(ASKED_BY.get()),
-            found: result_and_entry.as_ref().ok().and_then(|(_, found)| *found),
-            result: result_and_entry
-                .map(|(value, _)| value)
-                .map_err(|error| *error as i32),
-            what: what(answer.as_ref().ok()),
-        };
-        (self.observer.0)(event);
-        answer
-    }
-
-    /// Runs and reports a request whose reply has attributes.
-    fn with_attr(&self, act: impl FnOnce(&S) -> Answer<FileAttr>, what: What) -> Answer<FileAttr> {
-        self.told(act, |attr| (0, Some(found(attr))), |_| what)
-    }
-
-    /// Runs and reports a request whose reply has none.
-    fn plain<T>(&self, act: impl FnOnce(&S) -> Answer<T>, what: What) -> Answer<T> {
-        self.told(act, |_| (0, None), |_| what)
-    }
-
-    fn opened(&self, handle: u64, ino: u64) {
-        lock(&self.inodes).insert(handle, ino);
-    }
-
-    fn inode(&self, handle: u64) -> u64 {
-        lock(&self.inodes).get(&handle).copied().unwrap_or(0)
+    /// The object, if the reply has its attributes.
+    fn object(&self) -> Option<Found> {
+        None
     }
 }
 
-impl<S: Store> Store for Observed<S> {
-    fn lookup(&self, place: Place<'_>) -> Answer<FileAttr> {
-        self.with_attr(|s| s.lookup(place), What::Lookup(at(place)))
-    }
+impl Reported for () {}
+impl Reported for u64 {}
+impl Reported for i64 {}
+impl Reported for Totals {}
 
-    fn forget(&self, ino: u64, lookups: u64) {
-        self.store.forget(ino, lookups);
+impl Reported for FileAttr {
+    fn object(&self) -> Option<Found> {
+        Some(found(self))
     }
+}
 
-    fn getattr(&self, ino: u64) -> Answer<FileAttr> {
-        self.with_attr(|s| s.getattr(ino), What::Getattr(ino))
+impl Reported for (FileAttr, u64) {
+    fn object(&self) -> Option<Found> {
+        Some(found(&self.0))
     }
+}
 
-    fn setattr(
-        &self,
-        caller: Caller,
-        ino: u64,
-        handle: Option<u64>,
-        changes: Changes,
-    ) -> Answer<FileAttr> {
-        let changed = Changed {
-            mode: changes.mode,
-            uid: changes.uid,
-            gid: changes.gid,
-            size: changes.size,
-            times: changes.atime.is_some() || changes.mtime.is_some(),
-        };
-        let what = What::Setattr(ino, changed);
-        self.with_attr(|s| s.setattr(caller, ino, handle, changes), what)
+impl Reported for usize {
+    fn length(&self) -> u64 {
+        *self as u64
     }
+}
 
-    fn access(&self, caller: Caller, ino: u64, mask: i32) -> Answer<()> {
-        self.plain(|s| s.access(caller, ino, mask), What::Access(ino, mask))
+impl Reported for u32 {
+    fn length(&self) -> u64 {
+        u64::from(*self)
     }
+}
 
-    fn readlink(&self, ino: u64) -> Answer<OsString> {
-        let length = |target: &OsString| (target.len() as u64, None);
-        self.told(|s| s.readlink(ino), length, |_| What::Readlink(ino))
+impl Reported for OsString {
+    fn length(&self) -> u64 {
+        self.len() as u64
     }
+}
 
-    fn symlink(&self, caller: Caller, place: Place<'_>, target: &Path) -> Answer<FileAttr> {
-        let what = What::Symlink(at(place), bytes(target.as_os_str()));
-        self.with_attr(|s| s.symlink(caller, place, target), what)
-    }
-
-    fn mknod(&self, caller: Caller, place: Place<'_>, mode: u32, rdev: u32) -> Answer<FileAttr> {
-        let what = What::Mknod(at(place), mode);
-        self.with_attr(|s| s.mknod(caller, place, mode, rdev), what)
-    }
-
-    fn mkdir(&self, caller: Caller, place: Place<'_>, mode: u32) -> Answer<FileAttr> {
-        let what = What::Mkdir(at(place), mode);
-        self.with_attr(|s| s.mkdir(caller, place, mode), what)
-    }
-
-    fn unlink(&self, place: Place<'_>) -> Answer<()> {
-        self.plain(|s| s.unlink(place), What::Unlink(at(place)))
-    }
-
-    fn rmdir(&self, place: Place<'_>) -> Answer<()> {
-        self.plain(|s| s.rmdir(place), What::Rmdir(at(place)))
-    }
-
-    fn rename(&self, from: Place<'_>, to: Place<'_>, flags: u32) -> Answer<()> {
-        let what = What::Rename(at(from), at(to), flags);
-        self.plain(|s| s.rename(from, to, flags), what)
-    }
-
-    fn link(&self, ino: u64, place: Place<'_>) -> Answer<FileAttr> {
-        self.with_attr(|s| s.link(ino, place), What::Link(ino, at(place)))
-    }
-
-    fn open(&self, ino: u64, flags: i32) -> Answer<u64> {
-        let open = |s: &S| {
-            let handle = s.open(ino, flags)?;
-            self.opened(handle, ino);
-            Ok(handle)
-        };
-        let none = |_: &u64| (0, None);
-        self.told(open, none, |handle| What::Open(ino, flags, handle.copied()))
-    }
-
-    fn create(
-        &self,
-        caller: Caller,
-        place: Place<'_>,
-        mode: u32,
-        flags: i32,
-    ) -> Answer<(FileAttr, u64)> {
-        let create = |s: &S| {
-            let (attr, handle) = s.create(caller, place, mode, flags)?;
-            self.opened(handle, attr.ino.0);
-            Ok((attr, handle))
-        };
-        let seen = |(attr, _): &(FileAttr, u64)| (0, Some(found(attr)));
-        let what = |made: Option<&(FileAttr, u64)>| {
-            What::Create(at(place), mode, flags, made.map(|(_, handle)| *handle))
-        };
-        self.told(create, seen, what)
-    }
-
-    fn read(&self, ino: u64, handle: u64, offset: u64, buffer: &mut [u8]) -> Answer<usize> {
-        let what = What::Read(ino, Some(handle), offset, buffer.len() as u64);
-        let length = |length: &usize| (*length as u64, None);
-        self.told(|s| s.read(ino, handle, offset, buffer), length, |_| what)
-    }
-
-    fn write(
-        &self,
-        ino: u64,
-        handle: u64,
-        offset: u64,
-        data: &[u8],
-        kill_privileges: bool,
-    ) -> Answer<u32> {
-        let length = |length: &u32| (u64::from(*length), None);
-        let what = |_: Option<&u32>| {
-            let all = data.len() as u64;
-            What::Write(ino, Some(handle), offset, all, Some(data.into()))
-        };
-        let write = |s: &S| s.write(ino, handle, offset, data, kill_privileges);
-        self.told(write, length, what)
-    }
-
-    fn flush(&self, handle: u64) -> Answer<()> {
-        let what = What::Flush(self.inode(handle), Some(handle));
-        self.plain(|s| s.flush(handle), what)
-    }
-
-    fn release(&self, handle: u64) -> Answer<()> {
-        let ino = lock(&self.inodes).remove(&handle).unwrap_or(0);
-        self.plain(|s| s.release(handle), What::Release(ino, Some(handle)))
-    }
-
-    fn fsync(&self, ino: u64, handle: u64, data_only: bool) -> Answer<()> {
-        let what = What::Fsync(ino, Some(handle), data_only);
-        self.plain(|s| s.fsync(ino, handle, data_only), what)
-    }
-
-    fn peek(&self, ino: u64, offset: u64, buffer: &mut [u8]) -> Answer<usize> {
-        self.store.peek(ino, offset, buffer)
-    }
-
-    fn poke(&self, ino: u64, offset: u64, data: &[u8]) -> Answer<usize> {
-        self.store.poke(ino, offset, data)
-    }
-
-    fn fallocate(&self, ino: u64, handle: u64, offset: u64, length: u64, mode: i32) -> Answer<()> {
-        let what = What::Fallocate(ino, Some(handle), mode, offset, length);
-        self.plain(|s| s.fallocate(ino, handle, offset, length, mode), what)
-    }
-
-    fn lseek(&self, ino: u64, handle: u64, offset: i64, whence: i32) -> Answer<i64> {
-        let what = What::Other("a search for data or holes");
-        self.plain(|s| s.lseek(ino, handle, offset, whence), what)
-    }
-
-    fn opendir(&self, ino: u64) -> Answer<u64> {
-        let open = |s: &S| {
-            let handle = s.opendir(ino)?;
-            self.opened(handle, ino);
-            Ok(handle)
-        };
-        let none = |_: &u64| (0, None);
-        self.told(open, none, |handle| What::Opendir(ino, handle.copied()))
-    }
-
-    fn readdir(
-        &self,
-        ino: u64,
-        handle: u64,
-        offset: u64,
-        add: &mut dyn FnMut(Entry<'_>) -> bool,
-    ) -> Answer<()> {
-        let what = What::Readdir(ino, Some(handle), LISTING);
-        self.plain(|s| s.readdir(ino, handle, offset, add), what)
-    }
-
-    fn readdirplus(
-        &self,
-        ino: u64,
-        handle: u64,
-        offset: u64,
-        add: &mut dyn FnMut(Entry<'_>, &FileAttr) -> bool,
-    ) -> Answer<()> {
-        let what = What::Readdir(ino, Some(handle), LISTING);
-        self.plain(|s| s.readdirplus(ino, handle, offset, add), what)
-    }
-
-    fn releasedir(&self, handle: u64) -> Answer<()> {
-        let ino = lock(&self.inodes).remove(&handle).unwrap_or(0);
-        self.plain(|s| s.releasedir(handle), What::Release(ino, Some(handle)))
-    }
-
-    fn fsyncdir(&self, ino: u64, handle: u64, data_only: bool) -> Answer<()> {
-        let what = What::Fsync(ino, Some(handle), data_only);
-        self.plain(|s| s.fsyncdir(ino, handle, data_only), what)
-    }
-
-    fn statfs(&self, ino: u64) -> Answer<Totals> {
-        self.plain(|s| s.statfs(ino), What::Statfs(ino))
-    }
-
-    fn setxattr(&self, ino: u64, name: &OsStr, value: &[u8], flags: i32) -> Answer<()> {
-        let what = What::Setxattr(ino, bytes(name), value.len() as u64, flags);
-        self.plain(|s| s.setxattr(ino, name, value, flags), what)
-    }
-
-    fn getxattr(&self, ino: u64, name: &OsStr) -> Answer<Vec<u8>> {
-        let length = |value: &Vec<u8>| (value.len() as u64, None);
-        let what = What::Getxattr(ino, bytes(name), XATTR);
-        self.told(|s| s.getxattr(ino, name), length, |_| what)
-    }
-
-    fn listxattr(&self, ino: u64) -> Answer<Vec<u8>> {
-        let length = |names: &Vec<u8>| (names.len() as u64, None);
-        let what = What::Listxattr(ino, XATTR);
-        self.told(|s| s.listxattr(ino), length, |_| what)
-    }
-
-    fn removexattr(&self, ino: u64, name: &OsStr) -> Answer<()> {
-        let what = What::Removexattr(ino, bytes(name));
-        self.plain(|s| s.removexattr(ino, name), what)
+impl Reported for Vec<u8> {
+    fn length(&self) -> u64 {
+        self.len() as u64
     }
 }
 
 /// Reported room for entries in bytes; the protocol does not contain the caller's.
-const LISTING: u64 = 32 << 10;
+pub(crate) const LISTING: u64 = 32 << 10;
 
 /// Reported room for the values of attributes in bytes.
-const XATTR: u64 = 64 << 10;
+pub(crate) const XATTR: u64 = 64 << 10;
 
 #[cfg(test)]
 mod tests {
     use std::fs;
+    use std::sync::Mutex;
 
     use nix::errno::Errno;
 
     use super::*;
+    use crate::sync::lock;
     use crate::{Config, mount};
 
     mod needs_fuse {

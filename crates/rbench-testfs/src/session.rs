@@ -21,7 +21,6 @@ use crate::memory::{Memory, Wishes};
 use crate::mount::{
     Connection, KernelMount, MountError, Options, Unmounted, can_open_device, require_free, resolve,
 };
-use crate::observed::Observed;
 use crate::passthrough::Passthrough;
 use crate::service::Service;
 use crate::stats::Stats;
@@ -84,10 +83,7 @@ pub fn mount(config: Config, mountpoint: &Path) -> Result<Mounted, MountError> {
             if !config.broken.is_empty() {
                 return Err(MountError::MemoryOnly("a broken promise"));
             }
-            let failed = |source| MountError::Folder {
-                path: folder.clone(),
-                source,
-            };
+            let failed = |source| MountError::Folder(folder.clone(), source);
             let full = folder.canonicalize().map_err(failed)?;
             if point != full && point.starts_with(&full) {
                 let folder = folder.clone();
@@ -95,13 +91,7 @@ pub fn mount(config: Config, mountpoint: &Path) -> Result<Mounted, MountError> {
             }
             let passthrough = Passthrough::new(&full).map_err(failed)?;
             let notifier = NotifierSlot::default();
-            match config.observer.clone() {
-                None => start(Arc::new(passthrough), &config, &point, &notifier),
-                Some(observer) => {
-                    let observed = Observed::new(passthrough, observer);
-                    start(Arc::new(observed), &config, &point, &notifier)
-                }
-            }
+            start(Arc::new(passthrough), &config, &point, &notifier)
         }
     }
 }
@@ -125,7 +115,7 @@ pub fn require_nothing_hidden(backing: &Backing, mountpoint: &Path) -> Result<()
 fn new_stats(config: &Config, threads: usize) -> Result<Stats, MountError> {
     let log = FaultLog::new(config.fault_log.as_deref()).map_err(|source| {
         let path = config.fault_log.clone().unwrap_or_default();
-        MountError::FaultLog { path, source }
+        MountError::FaultLog(path, source)
     })?;
     let mut faults = FaultTable::new(&config.faults, config.seed, log);
     if config.quota.is_some() {
@@ -143,10 +133,7 @@ fn start<S: Store>(
     point: &Path,
     notifier: &NotifierSlot,
 ) -> Result<Mounted, MountError> {
-    let failed = |source| MountError::Service {
-        path: point.to_owned(),
-        source,
-    };
+    let failed = |source| MountError::Service(point.to_owned(), source);
     let threads = config.threads.max(1);
     let stats = new_stats(config, threads + DELAY_THREADS)?;
     let control = Arc::new(Control::new(Arc::new(stats)));
@@ -162,7 +149,7 @@ fn start<S: Store>(
     let emptied = control.stats.faults().log().begin();
     let serving = if let Err(source) = emptied {
         let path = config.fault_log.clone().unwrap_or_default();
-        Err(MountError::FaultLog { path, source })
+        Err(MountError::FaultLog(path, source))
     } else if config.faults.iter().any(|f| f.action == Action::Die) && !killer.is_able() {
         Err(MountError::CannotDie)
     } else {
@@ -315,10 +302,7 @@ impl Mounted {
         if unmounted == Unmounted::Detached {
             return Ok(());
         }
-        let failed = |source| MountError::Service {
-            path: PathBuf::from(self.mount.point()),
-            source,
-        };
+        let failed = |source| MountError::Service(PathBuf::from(self.mount.point()), source);
         let deadline = Instant::now() + PATIENCE;
         while !session.is_finished() {
             if Instant::now() > deadline {

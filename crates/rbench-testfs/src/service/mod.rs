@@ -18,6 +18,7 @@ use fuser::{
     ReplyEntry, ReplyOpen, ReplyXattr, Request,
 };
 use nix::errno::Errno;
+use rbench_core::request::What as Told;
 use rbench_core::{Clock, MonotonicClock, Nanos};
 
 use self::stats_file::OwnFile;
@@ -30,6 +31,7 @@ use crate::fault::log::{Damage, FaultRecord};
 use crate::fault::table::{Hit, QUOTA};
 use crate::hang::Release;
 use crate::kind::Kind;
+use crate::observed::{Observer, Reported};
 use crate::paths::Paths;
 use crate::servers::Servers;
 use crate::stats::{Record, Stats};
@@ -67,6 +69,8 @@ pub(crate) struct Service<S> {
     keep_cache: bool,
     /// The file with the statistics.
     own_file: Option<OwnFile>,
+    /// The receiver of a record of each request.
+    observer: Option<Observer>,
     /// Promises that the service breaks, not the back end.
     lies: Lies,
 }
@@ -228,6 +232,7 @@ impl<S: Store> Service<S> {
             direct_io: config.bypasses_page_cache(),
             keep_cache: config.keep_cache,
             own_file: OwnFile::new(config.stats_file),
+            observer: config.observer.clone(),
             lies: Lies {
                 copy: breaks(BrokenPromise::CopyNothing),
                 flock: breaks(BrokenPromise::FlockTwice),
@@ -396,17 +401,45 @@ impl<S: Store> Service<S> {
         self.finish(ticket, 0, outcome, send);
     }
 
+    /// Runs `act` of the back end, and reports the request if somebody observes.
+    fn told<T: Reported>(
+        &self,
+        request: &Request,
+        act: impl FnOnce() -> Answer<T>,
+        what: impl FnOnce(Option<&T>) -> Told,
+    ) -> Answer<T> {
+        match &self.observer {
+            Some(observer) => observer.told(request, act, what),
+            None => act(),
+        }
+    }
+
+    /// Like [`Service::serve`], and reports the request.
+    #[inline]
+    fn serve_told<'a, T: Reported + Send + 'static>(
+        &self,
+        request: &Request,
+        (kind, subject): (Kind, impl Into<Subject<'a>>),
+        operation: impl FnOnce(&S) -> Answer<T>,
+        what: impl FnOnce(Option<&T>) -> Told,
+        send: impl FnOnce(Answer<T>) + Send + 'static,
+    ) {
+        let told = |s: &S| self.told(request, || operation(s), what);
+        self.serve(kind, subject, told, send);
+    }
+
     /// Serves the release of a handle. An injected error must not prevent it, as the kernel
     /// does not repeat it.
     fn serve_release(
         &self,
-        kind: Kind,
-        ino: INodeNo,
+        request: &Request,
+        (kind, ino, handle): (Kind, INodeNo, FileHandle),
         operation: impl FnOnce(&S) -> Answer<()>,
         reply: ReplyEmpty,
     ) {
         let ticket = self.admit(kind, ino);
-        let outcome = operation(&self.store);
+        let what = |_: Option<&()>| Told::Release(ino.0, Some(handle.0));
+        let outcome = self.told(request, || operation(&self.store), what);
         let outcome = ticket.error.map_or(outcome, Err);
         self.finish(ticket, 0, outcome, send_empty(reply));
     }

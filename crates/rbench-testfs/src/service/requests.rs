@@ -15,6 +15,7 @@ use fuser::{
 };
 use nix::errno::Errno;
 use rbench_core::Nanos;
+use rbench_core::request::{Changes as Changed, What};
 
 use super::data::Write;
 use super::{
@@ -22,8 +23,8 @@ use super::{
     place, send_empty, send_open, send_xattr,
 };
 use crate::kind::Kind;
-use crate::observed::asked_by;
-use crate::store::{Answer, Changes, Entry, Store};
+use crate::observed::{LISTING, XATTR, bytes, reported};
+use crate::store::{Answer, Changes, Entry, Store, Totals};
 
 thread_local! {
     /// Buffer in which a read is assembled.
@@ -47,17 +48,23 @@ impl<S: Store> Filesystem for Service<S> {
     }
 
     fn lookup(&self, request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
-        asked_by(request);
         let (at, send) = (place(parent, name), self.send_entry(reply));
         if let Some(file) = self.own_file.as_ref().filter(|file| file.is_at(at)) {
-            let real = self.named(at, self.store.lookup(at));
+            let real = self.told(
+                request,
+                || self.store.lookup(at),
+                |_| What::Lookup(reported(at)),
+            );
+            let real = self.named(at, real);
             let attr = match real {
                 Err(Errno::ENOENT) => Ok(file.attr()),
                 other => other,
             };
             return self.serve_own(file, Kind::Lookup, attr, send);
         }
-        self.serve(Kind::Lookup, at, |s| self.named(at, s.lookup(at)), send);
+        let look = |s: &S| self.named(at, s.lookup(at));
+        let what = |_: Option<&_>| What::Lookup(reported(at));
+        self.serve_told(request, (Kind::Lookup, at), look, what, send);
     }
 
     fn forget(&self, _request: &Request, ino: INodeNo, lookups: u64) {
@@ -76,12 +83,13 @@ impl<S: Store> Filesystem for Service<S> {
     }
 
     fn getattr(&self, request: &Request, ino: INodeNo, _: Option<FileHandle>, reply: ReplyAttr) {
-        asked_by(request);
         let send = self.send_attr(reply);
         if let Some(file) = self.own_file(ino) {
             return self.serve_own(file, Kind::Getattr, Ok(file.attr()), send);
         }
-        self.serve(Kind::Getattr, ino, |s| s.getattr(ino.0), send);
+        let what = |_: Option<&_>| What::Getattr(ino.0);
+        let operation = |s: &S| s.getattr(ino.0);
+        self.serve_told(request, (Kind::Getattr, ino), operation, what, send);
     }
 
     fn setattr(
@@ -102,7 +110,6 @@ impl<S: Store> Filesystem for Service<S> {
         _flags: Option<BsdFileFlags>,
         reply: ReplyAttr,
     ) {
-        asked_by(request);
         let changes = Changes {
             mode,
             uid,
@@ -120,17 +127,26 @@ impl<S: Store> Filesystem for Service<S> {
             }
             Ok(changed)
         };
+        let changed = Changed {
+            mode,
+            uid,
+            gid,
+            size,
+            times: atime.is_some() || mtime.is_some(),
+        };
+        let what = |_: Option<&_>| What::Setattr(ino.0, changed);
         let send = self.send_attr(reply);
-        self.serve(Kind::Setattr, ino, change, send);
+        self.serve_told(request, (Kind::Setattr, ino), change, what, send);
     }
 
     fn readlink(&self, request: &Request, ino: INodeNo, reply: ReplyData) {
-        asked_by(request);
         let send = move |outcome: Answer<OsString>| match outcome {
             Ok(target) => reply.data(target.as_encoded_bytes()),
             Err(error) => reply.error(code(error)),
         };
-        self.serve(Kind::Readlink, ino, |s| s.readlink(ino.0), send);
+        let what = |_: Option<&_>| What::Readlink(ino.0);
+        let operation = |s: &S| s.readlink(ino.0);
+        self.serve_told(request, (Kind::Readlink, ino), operation, what, send);
     }
 
     fn mknod(
@@ -143,10 +159,10 @@ impl<S: Store> Filesystem for Service<S> {
         rdev: u32,
         reply: ReplyEntry,
     ) {
-        asked_by(request);
         let (at, send) = (place(parent, name), self.send_entry(reply));
         let make = |s: &S| self.named(at, s.mknod(caller(request), at, mode, rdev));
-        self.serve(Kind::Mknod, at, make, send);
+        let what = |_: Option<&_>| What::Mknod(reported(at), mode);
+        self.serve_told(request, (Kind::Mknod, at), make, what, send);
     }
 
     fn mkdir(
@@ -158,32 +174,32 @@ impl<S: Store> Filesystem for Service<S> {
         _umask: u32,
         reply: ReplyEntry,
     ) {
-        asked_by(request);
         let (at, send) = (place(parent, name), self.send_entry(reply));
         let make = |s: &S| self.named(at, s.mkdir(caller(request), at, mode));
-        self.serve(Kind::Mkdir, at, make, send);
+        let what = |_: Option<&_>| What::Mkdir(reported(at), mode);
+        self.serve_told(request, (Kind::Mkdir, at), make, what, send);
     }
 
     fn unlink(&self, request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
-        asked_by(request);
         let at = place(parent, name);
         let remove = |s: &S| {
             s.unlink(at)?;
             self.unnamed(at);
             Ok(())
         };
-        self.serve(Kind::Unlink, at, remove, send_empty(reply));
+        let what = |_: Option<&_>| What::Unlink(reported(at));
+        self.serve_told(request, (Kind::Unlink, at), remove, what, send_empty(reply));
     }
 
     fn rmdir(&self, request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
-        asked_by(request);
         let at = place(parent, name);
         let remove = |s: &S| {
             s.rmdir(at)?;
             self.unnamed(at);
             Ok(())
         };
-        self.serve(Kind::Rmdir, at, remove, send_empty(reply));
+        let what = |_: Option<&_>| What::Rmdir(reported(at));
+        self.serve_told(request, (Kind::Rmdir, at), remove, what, send_empty(reply));
     }
 
     fn symlink(
@@ -194,10 +210,10 @@ impl<S: Store> Filesystem for Service<S> {
         target: &Path,
         reply: ReplyEntry,
     ) {
-        asked_by(request);
         let (at, send) = (place(parent, name), self.send_entry(reply));
         let make = |s: &S| self.named(at, s.symlink(caller(request), at, target));
-        self.serve(Kind::Symlink, at, make, send);
+        let what = |_: Option<&_>| What::Symlink(reported(at), bytes(target.as_os_str()));
+        self.serve_told(request, (Kind::Symlink, at), make, what, send);
     }
 
     fn rename(
@@ -210,7 +226,6 @@ impl<S: Store> Filesystem for Service<S> {
         flags: RenameFlags,
         reply: ReplyEmpty,
     ) {
-        asked_by(request);
         let (from, to) = (place(parent, name), place(new_parent, new_name));
         let rename = |s: &S| {
             s.rename(from, to, flags.bits())?;
@@ -219,7 +234,9 @@ impl<S: Store> Filesystem for Service<S> {
             }
             Ok(())
         };
-        self.serve(Kind::Rename, from, rename, send_empty(reply));
+        let what = |_: Option<&_>| What::Rename(reported(from), reported(to), flags.bits());
+        let send = send_empty(reply);
+        self.serve_told(request, (Kind::Rename, from), rename, what, send);
     }
 
     fn link(
@@ -230,13 +247,13 @@ impl<S: Store> Filesystem for Service<S> {
         name: &OsStr,
         reply: ReplyEntry,
     ) {
-        asked_by(request);
         let (at, send) = (place(parent, name), self.send_entry(reply));
-        self.serve(Kind::Link, at, |s| self.named(at, s.link(ino.0, at)), send);
+        let link = |s: &S| self.named(at, s.link(ino.0, at));
+        let what = |_: Option<&_>| What::Link(ino.0, reported(at));
+        self.serve_told(request, (Kind::Link, at), link, what, send);
     }
 
     fn open(&self, request: &Request, ino: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
-        asked_by(request);
         if let Some(file) = self.own_file(ino) {
             let handle = file.open(flags.0, &self.stats().snapshot());
             let send = send_open(reply, FopenFlags::FOPEN_DIRECT_IO);
@@ -250,7 +267,8 @@ impl<S: Store> Filesystem for Service<S> {
             }
             Ok(handle)
         };
-        self.serve(Kind::Open, ino, open, send);
+        let what = |handle: Option<&u64>| What::Open(ino.0, flags.0, handle.copied());
+        self.serve_told(request, (Kind::Open, ino), open, what, send);
     }
 
     fn read(
@@ -264,7 +282,6 @@ impl<S: Store> Filesystem for Service<S> {
         _owner: Option<LockOwner>,
         reply: ReplyData,
     ) {
-        asked_by(request);
         if let Some(file) = self.own_file(ino) {
             let data = file.read(handle.0, offset, size);
             return self.serve_own(file, Kind::Read, data, |outcome| match outcome {
@@ -279,7 +296,9 @@ impl<S: Store> Filesystem for Service<S> {
                 scratch.resize(size, 0);
             }
             let place = (ino.0, handle.0, offset);
-            let outcome = self.read_data(&ticket, place, &mut scratch[..size]);
+            let read = || self.read_data(&ticket, place, &mut scratch[..size]);
+            let what = |_: Option<&_>| What::Read(ino.0, Some(handle.0), offset, size as u64);
+            let outcome = self.told(request, read, what);
             match outcome {
                 // Sent from the buffer, without a copy.
                 Ok(length) if ticket.hold == Nanos(0) && !ticket.hangs => {
@@ -310,7 +329,6 @@ impl<S: Store> Filesystem for Service<S> {
         _owner: Option<LockOwner>,
         reply: ReplyWrite,
     ) {
-        asked_by(request);
         let subject = Subject::range(ino.0, offset, data.len() as u64);
         let ticket = self.admit(Kind::Write, subject);
         let write = Write {
@@ -321,7 +339,11 @@ impl<S: Store> Filesystem for Service<S> {
             kill_privileges: write_flags.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID),
             flags: flags.0,
         };
-        let outcome = self.write_data(&ticket, write);
+        let what = |_: Option<&_>| {
+            let all = data.len() as u64;
+            What::Write(ino.0, Some(handle.0), offset, all, Some(data.into()))
+        };
+        let outcome = self.told(request, || self.write_data(&ticket, write), what);
         self.book_refusal(&ticket, subject, outcome.map(u64::from));
         let bytes = outcome.map_or(0, u64::from);
         self.finish(ticket, bytes, outcome, move |outcome| match outcome {
@@ -338,11 +360,12 @@ impl<S: Store> Filesystem for Service<S> {
         _owner: LockOwner,
         reply: ReplyEmpty,
     ) {
-        asked_by(request);
         if let Some(file) = self.own_file(ino) {
             return self.serve_own(file, Kind::Flush, Ok(()), send_empty(reply));
         }
-        self.serve(Kind::Flush, ino, |s| s.flush(handle.0), send_empty(reply));
+        let what = |_: Option<&_>| What::Flush(ino.0, Some(handle.0));
+        let flush = |s: &S| s.flush(handle.0);
+        self.serve_told(request, (Kind::Flush, ino), flush, what, send_empty(reply));
     }
 
     fn release(
@@ -355,12 +378,12 @@ impl<S: Store> Filesystem for Service<S> {
         _flush: bool,
         reply: ReplyEmpty,
     ) {
-        asked_by(request);
         if let Some(file) = self.own_file(ino) {
             file.release(handle.0);
             return self.serve_own(file, Kind::Release, Ok(()), send_empty(reply));
         }
-        self.serve_release(Kind::Release, ino, |s| s.release(handle.0), reply);
+        let release = |s: &S| s.release(handle.0);
+        self.serve_release(request, (Kind::Release, ino, handle), release, reply);
     }
 
     fn fsync(
@@ -371,15 +394,16 @@ impl<S: Store> Filesystem for Service<S> {
         data_only: bool,
         reply: ReplyEmpty,
     ) {
-        asked_by(request);
         let sync = |s: &S| s.fsync(ino.0, handle.0, data_only);
-        self.serve(Kind::Fsync, ino, sync, send_empty(reply));
+        let what = |_: Option<&_>| What::Fsync(ino.0, Some(handle.0), data_only);
+        self.serve_told(request, (Kind::Fsync, ino), sync, what, send_empty(reply));
     }
 
     fn opendir(&self, request: &Request, ino: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {
-        asked_by(request);
         let send = send_open(reply, FopenFlags::empty());
-        self.serve(Kind::Opendir, ino, |s| s.opendir(ino.0), send);
+        let what = |handle: Option<&u64>| What::Opendir(ino.0, handle.copied());
+        let operation = |s: &S| s.opendir(ino.0);
+        self.serve_told(request, (Kind::Opendir, ino), operation, what, send);
     }
 
     fn readdir(
@@ -390,13 +414,14 @@ impl<S: Store> Filesystem for Service<S> {
         offset: u64,
         mut reply: ReplyDirectory,
     ) {
-        asked_by(request);
         let ticket = self.admit(Kind::Readdir, ino);
+        let mut add =
+            |entry: Entry<'_>| reply.add(INodeNo(entry.ino), entry.offset, entry.kind, entry.name);
+        let list = || self.store.readdir(ino.0, handle.0, offset, &mut add);
+        let what = |_: Option<&_>| What::Readdir(ino.0, Some(handle.0), LISTING);
         let outcome = match ticket.error {
             Some(error) => Err(error),
-            None => self.store.readdir(ino.0, handle.0, offset, &mut |entry| {
-                reply.add(INodeNo(entry.ino), entry.offset, entry.kind, entry.name)
-            }),
+            None => self.told(request, list, what),
         };
         self.finish(ticket, 0, outcome, move |outcome| match outcome {
             Ok(()) => reply.ok(),
@@ -412,7 +437,6 @@ impl<S: Store> Filesystem for Service<S> {
         offset: u64,
         mut reply: ReplyDirectoryPlus,
     ) {
-        asked_by(request);
         let ticket = self.admit(Kind::Readdir, ino);
         let ttl = self.common_ttl();
         let mut add = |entry: Entry<'_>, attr: &FileAttr| {
@@ -424,9 +448,11 @@ impl<S: Store> Filesystem for Service<S> {
             let attr = FileAttr { ino, ..*attr };
             reply.add(ino, entry.offset, entry.name, &ttl, &attr, GENERATION)
         };
+        let list = || self.store.readdirplus(ino.0, handle.0, offset, &mut add);
+        let what = |_: Option<&_>| What::Readdir(ino.0, Some(handle.0), LISTING);
         let outcome = match ticket.error {
             Some(error) => Err(error),
-            None => self.store.readdirplus(ino.0, handle.0, offset, &mut add),
+            None => self.told(request, list, what),
         };
         self.finish(ticket, 0, outcome, move |outcome| match outcome {
             Ok(()) => reply.ok(),
@@ -442,8 +468,8 @@ impl<S: Store> Filesystem for Service<S> {
         _flags: OpenFlags,
         reply: ReplyEmpty,
     ) {
-        asked_by(request);
-        self.serve_release(Kind::Releasedir, ino, |s| s.releasedir(handle.0), reply);
+        let release = |s: &S| s.releasedir(handle.0);
+        self.serve_release(request, (Kind::Releasedir, ino, handle), release, reply);
     }
 
     fn fsyncdir(
@@ -454,31 +480,29 @@ impl<S: Store> Filesystem for Service<S> {
         data_only: bool,
         reply: ReplyEmpty,
     ) {
-        asked_by(request);
         let sync = |s: &S| s.fsyncdir(ino.0, handle.0, data_only);
-        self.serve(Kind::Fsyncdir, ino, sync, send_empty(reply));
+        let what = |_: Option<&_>| What::Fsync(ino.0, Some(handle.0), data_only);
+        let send = send_empty(reply);
+        self.serve_told(request, (Kind::Fsyncdir, ino), sync, what, send);
     }
 
     fn statfs(&self, request: &Request, ino: INodeNo, reply: ReplyStatfs) {
-        asked_by(request);
-        self.serve(
-            Kind::Statfs,
-            ino,
-            |s| s.statfs(ino.0),
-            move |outcome| match outcome {
-                Ok(t) => reply.statfs(
-                    t.blocks,
-                    t.blocks_free,
-                    t.blocks_available,
-                    t.files,
-                    t.files_free,
-                    t.block_size,
-                    t.name_max,
-                    t.block_size,
-                ),
-                Err(error) => reply.error(code(error)),
-            },
-        );
+        let send = move |outcome: Answer<Totals>| match outcome {
+            Ok(t) => reply.statfs(
+                t.blocks,
+                t.blocks_free,
+                t.blocks_available,
+                t.files,
+                t.files_free,
+                t.block_size,
+                t.name_max,
+                t.block_size,
+            ),
+            Err(error) => reply.error(code(error)),
+        };
+        let what = |_: Option<&_>| What::Statfs(ino.0);
+        let operation = |s: &S| s.statfs(ino.0);
+        self.serve_told(request, (Kind::Statfs, ino), operation, what, send);
     }
 
     fn setxattr(
@@ -491,9 +515,9 @@ impl<S: Store> Filesystem for Service<S> {
         _position: u32,
         reply: ReplyEmpty,
     ) {
-        asked_by(request);
         let set = |s: &S| s.setxattr(ino.0, name, value, flags);
-        self.serve(Kind::Setxattr, ino, set, send_empty(reply));
+        let what = |_: Option<&_>| What::Setxattr(ino.0, bytes(name), value.len() as u64, flags);
+        self.serve_told(request, (Kind::Setxattr, ino), set, what, send_empty(reply));
     }
 
     fn getxattr(
@@ -504,27 +528,29 @@ impl<S: Store> Filesystem for Service<S> {
         size: u32,
         reply: ReplyXattr,
     ) {
-        asked_by(request);
-        let get = |s: &S| fitting(s.getxattr(ino.0, name)?, size);
+        let what = |_: Option<&_>| What::Getxattr(ino.0, bytes(name), XATTR);
+        let read = |s: &S| self.told(request, || s.getxattr(ino.0, name), what);
+        let get = |s: &S| fitting(read(s)?, size);
         self.serve(Kind::Getxattr, ino, get, send_xattr(reply, size));
     }
 
     fn listxattr(&self, request: &Request, ino: INodeNo, size: u32, reply: ReplyXattr) {
-        asked_by(request);
-        let list = |s: &S| fitting(s.listxattr(ino.0)?, size);
+        let what = |_: Option<&_>| What::Listxattr(ino.0, XATTR);
+        let list = |s: &S| fitting(self.told(request, || s.listxattr(ino.0), what)?, size);
         self.serve(Kind::Listxattr, ino, list, send_xattr(reply, size));
     }
 
     fn removexattr(&self, request: &Request, ino: INodeNo, name: &OsStr, reply: ReplyEmpty) {
-        asked_by(request);
         let remove = |s: &S| s.removexattr(ino.0, name);
-        self.serve(Kind::Removexattr, ino, remove, send_empty(reply));
+        let what = |_: Option<&_>| What::Removexattr(ino.0, bytes(name));
+        let send = send_empty(reply);
+        self.serve_told(request, (Kind::Removexattr, ino), remove, what, send);
     }
 
     fn access(&self, request: &Request, ino: INodeNo, mask: AccessFlags, reply: ReplyEmpty) {
-        asked_by(request);
         let ask = |s: &S| s.access(caller(request), ino.0, mask.bits());
-        self.serve(Kind::Access, ino, ask, send_empty(reply));
+        let what = |_: Option<&_>| What::Access(ino.0, mask.bits());
+        self.serve_told(request, (Kind::Access, ino), ask, what, send_empty(reply));
     }
 
     fn create(
@@ -537,20 +563,23 @@ impl<S: Store> Filesystem for Service<S> {
         flags: i32,
         reply: ReplyCreate,
     ) {
-        asked_by(request);
         let ttl = self.common_ttl();
         let (at, how) = (place(parent, name), self.open_how(flags));
         let make = |s: &S| {
             let (attr, handle) = s.create(caller(request), at, mode, flags)?;
             self.named(at, Ok(attr)).map(|attr| (attr, handle))
         };
-        self.serve(Kind::Create, at, make, move |outcome| match outcome {
+        let what = |made: Option<&(FileAttr, u64)>| {
+            What::Create(reported(at), mode, flags, made.map(|(_, handle)| *handle))
+        };
+        let send = move |outcome| match outcome {
             Ok((attr, handle)) => {
                 let handle = FileHandle(handle);
                 reply.created(&ttl, &attr, GENERATION, handle, how);
             }
             Err(error) => reply.error(code(error)),
-        });
+        };
+        self.serve_told(request, (Kind::Create, at), make, what, send);
     }
 
     fn ioctl(
@@ -598,12 +627,13 @@ impl<S: Store> Filesystem for Service<S> {
         mode: i32,
         reply: ReplyEmpty,
     ) {
-        asked_by(request);
         let subject = Subject::range(ino.0, offset, length);
         let ticket = self.admit(Kind::Fallocate, subject);
+        let reserve = || self.store.fallocate(ino.0, handle.0, offset, length, mode);
+        let what = |_: Option<&_>| What::Fallocate(ino.0, Some(handle.0), mode, offset, length);
         let outcome = match ticket.error {
             Some(error) => Err(error),
-            None => self.store.fallocate(ino.0, handle.0, offset, length, mode),
+            None => self.told(request, reserve, what),
         };
         self.book_refusal(&ticket, subject, outcome.map(|()| length));
         self.finish(ticket, 0, outcome, send_empty(reply));
@@ -618,12 +648,13 @@ impl<S: Store> Filesystem for Service<S> {
         whence: i32,
         reply: ReplyLseek,
     ) {
-        asked_by(request);
         let seek = |s: &S| s.lseek(ino.0, handle.0, offset, whence);
-        self.serve(Kind::Lseek, ino, seek, move |outcome| match outcome {
+        let what = |_: Option<&_>| What::Other("a search for data or holes");
+        let send = move |outcome| match outcome {
             Ok(offset) => reply.offset(offset),
             Err(error) => reply.error(code(error)),
-        });
+        };
+        self.serve_told(request, (Kind::Lseek, ino), seek, what, send);
     }
 
     // The kernel sends lock requests only if their promises are broken: each is

@@ -72,13 +72,8 @@ pub enum ParseLatencyError {
     #[error("'{0}' has no reply that could be delayed")]
     NoReply(Kind),
     /// A time that cannot be read.
-    #[error("the latency of '{kind}': {source}")]
-    Time {
-        /// The request of that time.
-        kind: String,
-        /// The error.
-        source: ParseQuantityError,
-    },
+    #[error("the latency of '{0}': {1}")]
+    Time(String, #[source] ParseQuantityError),
 }
 
 impl FromStr for Latencies {
@@ -95,10 +90,8 @@ impl FromStr for Latencies {
             let (name, time) = part
                 .split_once('=')
                 .ok_or_else(|| ParseLatencyError::Form(part.to_owned()))?;
-            let latency = time.parse().map_err(|source| ParseLatencyError::Time {
-                kind: name.to_owned(),
-                source,
-            })?;
+            let wrong = |error| ParseLatencyError::Time(name.to_owned(), error);
+            let latency = time.parse().map_err(wrong)?;
             if name == "all" {
                 latencies.set_all(latency);
                 continue;
@@ -270,14 +263,10 @@ mod tests {
         assert_eq!(latencies.get(Kind::Read), Nanos(0));
         assert_eq!(latencies.get(Kind::Unlink), Nanos::MILLISECOND);
         assert_eq!(latencies.get(Kind::Forget), Nanos(0));
-        assert_eq!(
-            read("create=2ms,all=1ms").map(|l| l.get(Kind::Create)),
-            Ok(Nanos(2_000_000))
-        );
-        assert_eq!(
-            read("readdirplus=3us").map(|l| l.get(Kind::Readdir)),
-            Ok(Nanos(3000))
-        );
+        let create = read("create=2ms,all=1ms").map(|l| l.get(Kind::Create));
+        assert_eq!(create, Ok(Nanos(2_000_000)));
+        let list = read("readdirplus=3us").map(|l| l.get(Kind::Readdir));
+        assert_eq!(list, Ok(Nanos(3000)));
     }
 
     #[test]

@@ -69,23 +69,19 @@ impl Action {
             Action::Lost => kind == Kind::Write,
         }
     }
-
-    /// The action whose text is a single word, not the name of an error.
-    fn named(word: &str) -> Option<Action> {
-        let action = match word {
-            "hang" => Action::Hang,
-            "die" => Action::Die,
-            "short" => Action::Short,
-            "flip" => Action::Flip,
-            "zero" => Action::Zero,
-            "stale" => Action::Stale,
-            "misdirect" => Action::Misdirect,
-            "lost" => Action::Lost,
-            _ => return None,
-        };
-        Some(action)
-    }
 }
+
+/// The actions whose text is a single word, not the name of an error.
+const WORDS: [(&str, Action); 8] = [
+    ("hang", Action::Hang),
+    ("die", Action::Die),
+    ("short", Action::Short),
+    ("flip", Action::Flip),
+    ("zero", Action::Zero),
+    ("stale", Action::Stale),
+    ("misdirect", Action::Misdirect),
+    ("lost", Action::Lost),
+];
 
 /// Selection of the requests of a kind that a fault hits.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -119,13 +115,8 @@ pub enum ParseFaultError {
     )]
     Action(String),
     /// An action on data for a request that moves none, or the reverse.
-    #[error("'{action}' does not apply to '{kind}'")]
-    Unsuited {
-        /// The action.
-        action: Action,
-        /// The kind of request.
-        kind: Kind,
-    },
+    #[error("'{0}' does not apply to '{1}'")]
+    Unsuited(Action, Kind),
     /// The time of a stall cannot be read.
     #[error("the stall: {0}")]
     Stall(ParseQuantityError),
@@ -133,13 +124,8 @@ pub enum ParseFaultError {
     #[error("'{0}' is not a trigger (nth=N, after=N or p=PROBABILITY)")]
     Trigger(String),
     /// A number of the wrong form or range.
-    #[error("'{text}' is not {expected}")]
-    Number {
-        /// The given text.
-        text: String,
-        /// The expected form.
-        expected: &'static str,
-    },
+    #[error("'{0}' is not {1}")]
+    Number(String, &'static str),
 }
 
 impl FromStr for Fault {
@@ -155,7 +141,7 @@ impl FromStr for Fault {
         }
         let action: Action = action.parse()?;
         if !action.suits(kind) {
-            return Err(ParseFaultError::Unsuited { action, kind });
+            return Err(ParseFaultError::Unsuited(action, kind));
         }
         Ok(Fault {
             kind,
@@ -175,9 +161,12 @@ impl FromStr for Action {
                 .map(Action::Stall)
                 .map_err(ParseFaultError::Stall),
             Some(_) => Err(ParseFaultError::Action(text.to_owned())),
-            None => Action::named(text)
-                .or_else(|| errno_named(text).map(Action::Fail))
-                .ok_or_else(|| ParseFaultError::Action(text.to_owned())),
+            None => {
+                let word = WORDS.iter().find(|(word, _)| *word == text);
+                word.map(|(_, action)| *action)
+                    .or_else(|| errno_named(text).map(Action::Fail))
+                    .ok_or_else(|| ParseFaultError::Action(text.to_owned()))
+            }
         }
     }
 }
@@ -200,10 +189,7 @@ impl FromStr for Trigger {
     type Err = ParseFaultError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let wrong = |expected| ParseFaultError::Number {
-            text: text.to_owned(),
-            expected,
-        };
+        let wrong = |expected| ParseFaultError::Number(text.to_owned(), expected);
         match text.split_once('=') {
             Some(("nth", n)) => match n.parse() {
                 Ok(n) if n > 0 => Ok(Trigger::Nth(n)),
@@ -243,14 +229,10 @@ impl fmt::Display for Action {
                 write!(f, "stall={}{unit}", time.0 / scale)
             }
             Action::Fail(errno) => write!(f, "{errno:?}"),
-            Action::Hang => f.write_str("hang"),
-            Action::Die => f.write_str("die"),
-            Action::Short => f.write_str("short"),
-            Action::Flip => f.write_str("flip"),
-            Action::Zero => f.write_str("zero"),
-            Action::Stale => f.write_str("stale"),
-            Action::Misdirect => f.write_str("misdirect"),
-            Action::Lost => f.write_str("lost"),
+            action => {
+                let word = WORDS.iter().find(|(_, known)| known == action);
+                f.write_str(word.map_or("", |(word, _)| word))
+            }
         }
     }
 }
@@ -296,27 +278,13 @@ mod tests {
             };
             assert_eq!(read(text), Ok(expect), "{text}");
         };
+        use Trigger::{After, Nth, Probability};
         let stall = Action::Stall(Nanos(500_000_000));
-        check(
-            "read:stall=500ms@nth=100",
-            Kind::Read,
-            stall,
-            Trigger::Nth(100),
-        );
-        let fail = Action::Fail(Errno::EIO);
-        check(
-            "write:EIO@p=0.01",
-            Kind::Write,
-            fail,
-            Trigger::Probability(0.01),
-        );
-        let fail = Action::Fail(Errno::EOPNOTSUPP);
-        check(
-            "create:ENOTSUP@after=1000",
-            Kind::Create,
-            fail,
-            Trigger::After(1000),
-        );
+        let [io, unsupported] = [Errno::EIO, Errno::EOPNOTSUPP].map(Action::Fail);
+        check("read:stall=500ms@nth=100", Kind::Read, stall, Nth(100));
+        check("write:EIO@p=0.01", Kind::Write, io, Probability(0.01));
+        let text = "create:ENOTSUP@after=1000";
+        check(text, Kind::Create, unsupported, After(1000));
     }
 
     #[test]
@@ -344,24 +312,13 @@ mod tests {
         check("read:EIO@every=2", "'every=2' is not a trigger");
     }
 
-    const WORDS: &[Action] = &[
-        Action::Hang,
-        Action::Die,
-        Action::Short,
-        Action::Flip,
-        Action::Zero,
-        Action::Stale,
-        Action::Misdirect,
-        Action::Lost,
-    ];
-
     fn fault() -> impl Strategy<Value = Fault> {
         let kind = prop::sample::select(Kind::ALL).prop_filter("has a reply", |k| k.has_reply());
         let action = prop_oneof![
             (0..u64::MAX / 2_000_000_000, 0_u32..4)
                 .prop_map(|(n, power)| Action::Stall(Nanos(n * 1000_u64.pow(power)))),
             (1..=40_i32).prop_map(|e| Action::Fail(Errno::from_raw(e))),
-            prop::sample::select(WORDS),
+            prop::sample::select(&WORDS[..]).prop_map(|(_, action)| action),
         ];
         let trigger = prop_oneof![
             (1..u64::MAX).prop_map(Trigger::Nth),

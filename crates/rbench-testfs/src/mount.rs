@@ -67,13 +67,8 @@ pub enum MountError {
     )]
     NotEmpty(PathBuf),
     /// The mount point cannot be examined.
-    #[error("the mount point {} cannot be reached: {source}", .path.display())]
-    Unreachable {
-        /// The mount point.
-        path: PathBuf,
-        /// The error.
-        source: io::Error,
-    },
+    #[error("the mount point {} cannot be reached: {}", .0.display(), .1)]
+    Unreachable(PathBuf, #[source] io::Error),
     /// The kernel has no FUSE, or a container no device.
     #[error(
         "/dev/fuse does not exist: load the kernel module (modprobe fuse) or, \
@@ -97,29 +92,14 @@ pub enum MountError {
     )]
     NoHelper,
     /// The program that mounts for ordinary users refused.
-    #[error("fusermount3 refuses to mount at {}: {message}", .path.display())]
-    Helper {
-        /// The mount point.
-        path: PathBuf,
-        /// Its message.
-        message: String,
-    },
+    #[error("fusermount3 refuses to mount at {}: {}", .0.display(), .1)]
+    Helper(PathBuf, String),
     /// The kernel refused.
-    #[error("the kernel refuses to mount at {}: {}", .path.display(), .errno.desc())]
-    Refused {
-        /// The mount point.
-        path: PathBuf,
-        /// The error.
-        errno: Errno,
-    },
+    #[error("the kernel refuses to mount at {}: {}", .0.display(), .1.desc())]
+    Refused(PathBuf, Errno),
     /// The folder of a passthrough cannot be used.
-    #[error("the folder {} cannot be passed through: {source}", .path.display())]
-    Folder {
-        /// The folder.
-        path: PathBuf,
-        /// The error.
-        source: io::Error,
-    },
+    #[error("the folder {} cannot be passed through: {}", .0.display(), .1)]
+    Folder(PathBuf, #[source] io::Error),
     /// A folder would be passed through into itself, and wait for itself.
     #[error(
         "the mount point {} lies inside the folder {} that is passed through",
@@ -132,13 +112,8 @@ pub enum MountError {
         folder: PathBuf,
     },
     /// The file of the fault log cannot be created.
-    #[error("the fault log {} cannot be written: {source}", .path.display())]
-    FaultLog {
-        /// The file.
-        path: PathBuf,
-        /// The error.
-        source: io::Error,
-    },
+    #[error("the fault log {} cannot be written: {}", .0.display(), .1)]
+    FaultLog(PathBuf, #[source] io::Error),
     /// A passthrough was asked for a feature of the memory back end.
     #[error("{0} is for a file system in memory, not for a folder that is passed through")]
     MemoryOnly(&'static str),
@@ -149,21 +124,11 @@ pub enum MountError {
     )]
     CannotDie,
     /// The connection with the kernel could not start, or broke off.
-    #[error("the file system at {} cannot be served: {source}", .path.display())]
-    Service {
-        /// The mount point.
-        path: PathBuf,
-        /// The error.
-        source: io::Error,
-    },
+    #[error("the file system at {} cannot be served: {}", .0.display(), .1)]
+    Service(PathBuf, #[source] io::Error),
     /// The mount could not be removed.
-    #[error("{} cannot be unmounted: {message}", .path.display())]
-    Unmount {
-        /// The mount point.
-        path: PathBuf,
-        /// The error.
-        message: String,
-    },
+    #[error("{} cannot be unmounted: {}", .0.display(), .1)]
+    Unmount(PathBuf, String),
 }
 
 /// The folder of the mount point, without links and dots.
@@ -182,10 +147,7 @@ pub(crate) fn resolve(point: &Path) -> Result<PathBuf, MountError> {
             io::ErrorKind::NotFound => MountError::Missing(path()),
             io::ErrorKind::NotADirectory => MountError::NotAFolder(path()),
             io::ErrorKind::NotConnected => MountError::Dead(path()),
-            _ => MountError::Unreachable {
-                path: path(),
-                source,
-            },
+            _ => MountError::Unreachable(path(), source),
         }),
     }
 }
@@ -195,10 +157,7 @@ pub(crate) fn resolve(point: &Path) -> Result<PathBuf, MountError> {
 /// # Errors
 /// Fails if the folder is a mount point or not empty.
 pub(crate) fn require_free(point: &Path) -> Result<(), MountError> {
-    let failed = |source| MountError::Unreachable {
-        path: point.to_owned(),
-        source,
-    };
+    let failed = |source| MountError::Unreachable(point.to_owned(), source);
     // Checked first: a mount may be empty, or not answer.
     if topmost(&mount_table().map_err(failed)?, point).is_some() {
         return Err(MountError::Occupied(point.to_owned()));
@@ -280,10 +239,7 @@ impl KernelMount {
         options: Options<'_>,
     ) -> Result<(KernelMount, OwnedFd), MountError> {
         let path = || point.to_owned();
-        let failed = |source| MountError::Unreachable {
-            path: path(),
-            source,
-        };
+        let failed = |source| MountError::Unreachable(path(), source);
         // Without the mount table, a mount could not be removed.
         mount_table().map_err(failed)?;
         let root = geteuid().is_root();
@@ -299,7 +255,7 @@ impl KernelMount {
                 Err(Errno::EPERM) => return Err(MountError::NotPermitted(path())),
                 Err(errno) => {
                     let path = path();
-                    return Err(MountError::Refused { path, errno });
+                    return Err(MountError::Refused(path, errno));
                 }
             },
         };
@@ -343,10 +299,7 @@ impl KernelMount {
     /// # Errors
     /// Fails if something else was mounted over it, or the kernel refuses.
     pub(crate) fn unmount(&self) -> Result<Unmounted, MountError> {
-        let failed = |message: String| MountError::Unmount {
-            path: self.point.clone(),
-            message,
-        };
+        let failed = |message: String| MountError::Unmount(self.point.clone(), message);
         let table = mount_table().map_err(|e| failed(e.to_string()))?;
         let is_own = |mount: &Mount| self.is_mine(mount);
         if !table.iter().any(is_own) {
@@ -442,10 +395,7 @@ fn helper_message(stderr: &[u8]) -> String {
 }
 
 fn mount_with_helper(point: &Path, options: Options<'_>) -> Result<OwnedFd, MountError> {
-    let failed = |message: String| MountError::Helper {
-        path: point.to_owned(),
-        message,
-    };
+    let failed = |message: String| MountError::Helper(point.to_owned(), message);
     let source = options.source.replace('\\', "\\\\").replace(',', "\\,");
     let list = format!(
         "fsname={source},subtype={SUBTYPE},nosuid,nodev{}",

@@ -42,21 +42,11 @@ pub enum ServeError {
     #[error(transparent)]
     Mount(#[from] MountError),
     /// The statistics could not be written.
-    #[error("the statistics cannot be written to {}: {source}", .path.display())]
-    Stats {
-        /// The file.
-        path: PathBuf,
-        /// The error.
-        source: io::Error,
-    },
+    #[error("the statistics cannot be written to {}: {}", .0.display(), .1)]
+    Stats(PathBuf, #[source] io::Error),
     /// The fault log could not be written.
-    #[error("the fault log cannot be written to {}: {source}", .path.display())]
-    FaultLog {
-        /// The file.
-        path: PathBuf,
-        /// The error.
-        source: io::Error,
-    },
+    #[error("the fault log cannot be written to {}: {}", .0.display(), .1)]
+    FaultLog(PathBuf, #[source] io::Error),
     /// The power could not be cut.
     #[error(transparent)]
     PowerCut(#[from] PowerCutError),
@@ -141,7 +131,7 @@ pub fn serve(config: Config, mountpoint: &Path, options: &ServeOptions) -> Resul
     let stats = std::sync::Arc::clone(mounted.stats());
     let unmounted = mounted.unmount();
     let logged = match (stats.faults().log().take_failure(), fault_log) {
-        (Some(source), Some(path)) => Err(ServeError::FaultLog { path, source }),
+        (Some(source), Some(path)) => Err(ServeError::FaultLog(path, source)),
         _ => Ok(()),
     };
     let written = match &options.stats {
@@ -162,10 +152,7 @@ fn write_stats(mounted: &Mounted, options: &ServeOptions) -> Result<(), ServeErr
 }
 
 fn write_file(stats: &crate::stats::Stats, path: &Path) -> Result<(), ServeError> {
-    let failed = |source| ServeError::Stats {
-        path: path.to_owned(),
-        source,
-    };
+    let failed = |source| ServeError::Stats(path.to_owned(), source);
     stats.snapshot().to_file().write(path).map_err(failed)
 }
 

@@ -4,8 +4,10 @@
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
+use std::fs::{File, OpenOptions, Permissions};
 use std::io::{self, Write as _};
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -297,42 +299,23 @@ impl StatsFile {
     /// Fails if the temporary file beside it cannot be written or renamed.
     pub fn write(&self, path: &Path) -> io::Result<()> {
         if path.metadata().is_ok_and(|metadata| !metadata.is_file()) {
-            return self.write_to(std::fs::OpenOptions::new().write(true).open(path)?);
+            return self.write_to(&OpenOptions::new().write(true).open(path)?);
         }
-        let temporary = temporary_beside(path)?;
+        let folder = path.parent().filter(|folder| *folder != Path::new(""));
         // An existing file is not written to, least of all through a symbolic link.
-        let file = std::fs::OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .open(&temporary)?;
-        let written = self.write_to(file);
-        let renamed = written.and_then(|()| std::fs::rename(&temporary, path));
-        if renamed.is_err() {
-            // The first error is returned; a failure to remove the temporary file
-            // adds nothing.
-            let _ = std::fs::remove_file(&temporary);
-        }
-        renamed
+        let temporary = tempfile::Builder::new()
+            .permissions(Permissions::from_mode(0o666))
+            .tempfile_in(folder.unwrap_or(Path::new(".")))?;
+        self.write_to(temporary.as_file())?;
+        temporary.persist(path)?;
+        Ok(())
     }
 
-    fn write_to(&self, mut file: std::fs::File) -> io::Result<()> {
+    fn write_to(&self, mut file: &File) -> io::Result<()> {
         let mut text = serde_json::to_vec_pretty(self)?;
         text.push(b'\n');
         file.write_all(&text)
     }
-}
-
-/// A hidden name in the folder of `path`, different each time.
-fn temporary_beside(path: &Path) -> io::Result<PathBuf> {
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    let now = now.map_or(0, |since| since.as_nanos());
-    let name = path
-        .file_name()
-        .ok_or_else(|| io::Error::other("the name of the file is missing"))?;
-    let mut hidden = std::ffi::OsString::from(".");
-    hidden.push(name);
-    hidden.push(format!(".{}-{now}", std::process::id()));
-    Ok(path.with_file_name(hidden))
 }
 
 #[cfg(test)]

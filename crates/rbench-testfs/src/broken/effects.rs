@@ -50,7 +50,7 @@ pub(super) struct Open {
     pub(super) written: bool,
 }
 
-pub(super) const ROOT_CALLER: Caller = Caller { uid: 0, gid: 0 };
+const ROOT_CALLER: Caller = Caller { uid: 0, gid: 0 };
 pub(super) const MIB: u64 = 1 << 20;
 pub(super) const BLOCK: u64 = 4096;
 /// One write in this number.
@@ -133,27 +133,26 @@ impl<S: Store> Broken<S> {
         };
         let done = work();
         if let (Some(before), Ok(now)) = (before, self.inner.getattr(ino)) {
-            let (mtime, ctime) = match kept {
-                Kept {
-                    status: true,
-                    modified: false,
-                } => (now.mtime, before.ctime),
-                Kept { status: false, .. } => (before.mtime, now.ctime),
-                Kept { .. } => (before.mtime, before.ctime),
-            };
+            let mtime = if kept.modified { before } else { now }.mtime;
+            let ctime = if kept.status { before } else { now }.ctime;
             self.set_times(ino, mtime, ctime);
         }
         done
     }
 
-    pub(super) fn set_times(&self, ino: u64, mtime: SystemTime, ctime: SystemTime) {
-        let changes = Changes {
-            mtime: Some(TimeOrNow::SpecificTime(mtime)),
-            ctime: Some(ctime),
-            ..Changes::default()
-        };
+    /// Sets attributes as the superuser.
+    pub(super) fn set(&self, ino: u64, change: impl FnOnce(&mut Changes)) -> Answer<FileAttr> {
+        let mut changes = Changes::default();
+        change(&mut changes);
+        self.inner.setattr(ROOT_CALLER, ino, None, changes)
+    }
+
+    fn set_times(&self, ino: u64, mtime: SystemTime, ctime: SystemTime) {
         // An inode that was removed meanwhile has no times.
-        let _ = self.inner.setattr(ROOT_CALLER, ino, None, changes);
+        let _ = self.set(ino, |changes| {
+            changes.mtime = Some(TimeOrNow::SpecificTime(mtime));
+            changes.ctime = Some(ctime);
+        });
     }
 
     pub(super) fn touch(&self, ino: u64) {

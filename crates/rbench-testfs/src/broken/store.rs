@@ -9,7 +9,7 @@ use fuser::{FileAttr, FileType};
 use nix::errno::Errno;
 
 use super::BrokenPromise as B;
-use super::effects::{BLOCK, Broken, Kept, LATE, MIB, ROOT_CALLER};
+use super::effects::{BLOCK, Broken, Kept, LATE, MIB};
 use crate::store::{Answer, Caller, Changes, Entry, Place, Store, Totals};
 use crate::sync::lock;
 
@@ -66,11 +66,7 @@ impl<S: Store> Store for Broken<S> {
         }
         let owner = changes.uid.is_some() || changes.gid.is_some();
         if self.is(B::ChownSetId) && owner && changes.mode.is_none() {
-            let mode = Changes {
-                mode: Some(u32::from(before.perm)),
-                ..Changes::default()
-            };
-            self.inner.setattr(ROOT_CALLER, ino, None, mode)?;
+            self.set(ino, |changes| changes.mode = Some(u32::from(before.perm)))?;
         }
         if self.is(B::ChmodTouches) && changes.mode.is_some() {
             self.touch(ino);
@@ -135,11 +131,7 @@ impl<S: Store> Store for Broken<S> {
             return Ok(());
         }
         if self.is(B::UnlinkedEmpty) && file && attr.nlink == 1 {
-            let changes = Changes {
-                size: Some(0),
-                ..Changes::default()
-            };
-            self.inner.setattr(ROOT_CALLER, ino, None, changes)?;
+            self.set(ino, |changes| changes.size = Some(0))?;
         }
         self.keeping(self.status(B::UnlinkStatus), ino, || {
             self.keeping(self.modified(B::UnlinkModified), place.parent, || {
@@ -370,16 +362,12 @@ impl<S: Store> Store for Broken<S> {
 
     fn fallocate(&self, ino: u64, handle: u64, offset: u64, length: u64, mode: i32) -> Answer<()> {
         let handle = self.open_file(handle)?.handle;
-        let resize = |size| Changes {
-            size: Some(size),
-            ..Changes::default()
-        };
         if mode & libc::FALLOC_FL_PUNCH_HOLE != 0 {
             if self.is(B::PunchIgnored) {
                 return Ok(());
             }
             if self.is(B::PunchCuts) {
-                let cut = self.inner.setattr(ROOT_CALLER, ino, None, resize(offset));
+                let cut = self.set(ino, |changes| changes.size = Some(offset));
                 return cut.map(drop);
             }
             let (mut from, mut to) = (offset, offset + length);
@@ -473,7 +461,7 @@ impl<S: Store> Store for Broken<S> {
         let most = if self.is(B::AttributeCut) {
             200
         } else {
-            value.len()
+            usize::MAX
         };
         let value = &value[..value.len().min(most)];
         self.keeping(self.status(B::AttributeStatus), ino, || {

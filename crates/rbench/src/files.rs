@@ -500,20 +500,29 @@ impl ResultFile {
 mod tests {
     use super::*;
 
+    fn begin(path: &Path, header: &str) -> Result<ResultFile, String> {
+        ResultFile::begin(path, header, Replace::Nothing(OVERWRITE))
+    }
+
+    fn read(path: &Path) -> String {
+        std::fs::read_to_string(path).expect("it can be read")
+    }
+
+    fn check_refused<T>(got: Result<T, String>, why: &str) {
+        let error = got.map(drop).expect_err("refused");
+        assert!(error.contains(why), "{error}");
+    }
+
     #[test]
     fn a_result_takes_the_place_of_its_journal() {
         let dir = tempfile::tempdir().expect("temporary directory");
         let path = dir.path().join("run.json");
-        let mut file =
-            ResultFile::begin(&path, "header\n", Replace::Nothing(OVERWRITE)).expect("begins");
+        let mut file = begin(&path, "header\n").expect("begins");
         file.append("phase\n").expect("appends");
         let journal = dir.path().join("run.json.journal");
-        assert_eq!(
-            std::fs::read_to_string(&journal).expect("journal"),
-            "header\nphase\n"
-        );
+        assert_eq!(read(&journal), "header\nphase\n");
         file.finish("{}\n").expect("finishes");
-        assert_eq!(std::fs::read_to_string(&path).expect("result"), "{}\n");
+        assert_eq!(read(&path), "{}\n");
         assert!(!journal.exists());
     }
 
@@ -522,28 +531,22 @@ mod tests {
         let dir = tempfile::tempdir().expect("temporary directory");
         let path = dir.path().join("run.json");
         std::fs::write(&path, "precious").expect("written");
-        let error = ResultFile::begin(&path, "", Replace::Nothing(OVERWRITE)).expect_err("refused");
-        assert!(error.contains("already exists"), "{error}");
-        assert!(error.contains("(--overwrite replaces"), "{error}");
-        assert_eq!(std::fs::read_to_string(&path).expect("result"), "precious");
+        check_refused(begin(&path, ""), "already exists");
+        check_refused(begin(&path, ""), "(--overwrite replaces");
+        assert_eq!(read(&path), "precious");
         let other = dir.path().join("other.json");
         std::fs::write(dir.path().join("other.json.journal"), "precious").expect("written");
-        let error =
-            ResultFile::begin(&other, "", Replace::Nothing(OVERWRITE)).expect_err("refused");
-        assert!(error.contains("interrupted run"), "{error}");
+        check_refused(begin(&other, ""), "interrupted run");
     }
 
     #[test]
     fn a_second_run_on_the_same_result_is_told_that_the_first_has_not_ended() {
         let dir = tempfile::tempdir().expect("temporary directory");
         let path = dir.path().join("run.json");
-        let begin = || ResultFile::begin(&path, "one\n", Replace::Nothing(OVERWRITE));
-        let running = begin().expect("begins");
-        let error = begin().expect_err("it runs");
-        assert!(error.contains("a run that has not ended"), "{error}");
+        let running = begin(&path, "one\n").expect("begins");
+        check_refused(begin(&path, "one\n"), "a run that has not ended");
         drop(running);
-        let error = begin().expect_err("it was interrupted");
-        assert!(error.contains("an interrupted run"), "{error}");
+        check_refused(begin(&path, "one\n"), "an interrupted run");
     }
 
     #[test]
@@ -551,10 +554,8 @@ mod tests {
         let dir = tempfile::tempdir().expect("temporary directory");
         let path = dir.path().join("run.json");
         let journal = dir.path().join("run.json.journal");
-        let running =
-            ResultFile::begin(&path, "one\n", Replace::Nothing(OVERWRITE)).expect("begins");
-        let error = ResultFile::earlier(&path).expect_err("it runs");
-        assert!(error.contains("a run that has not ended"), "{error}");
+        let running = begin(&path, "one\n").expect("begins");
+        check_refused(ResultFile::earlier(&path), "a run that has not ended");
         ResultFile::begin_again(&path, "two\n").expect_err("it runs");
         drop(running);
         let (content, beside) = ResultFile::earlier(&path).expect("it has ended");
@@ -562,13 +563,13 @@ mod tests {
         let again = ResultFile::begin_again(&path, "two\n").expect("it goes on");
         ResultFile::begin_again(&path, "three\n").expect_err("it goes on already");
         drop(again);
-        assert_eq!(std::fs::read_to_string(&journal).expect("read"), "two\n");
+        assert_eq!(read(&journal), "two\n");
         let elsewhere = dir.path().join("precious");
         std::fs::rename(&journal, &elsewhere).expect("moved");
         std::os::unix::fs::symlink(&elsewhere, &journal).expect("made");
         ResultFile::earlier(&path).expect_err("by no link");
         ResultFile::begin_again(&path, "four\n").expect_err("by no link");
-        assert_eq!(std::fs::read_to_string(&elsewhere).expect("read"), "two\n");
+        assert_eq!(read(&elsewhere), "two\n");
     }
 
     #[test]
@@ -578,13 +579,13 @@ mod tests {
         let ours = |file: &File| begins_with(file, b"ours");
         write_whole(&path, "ours 1", Replace::Ours, ours).expect("written where nothing is");
         write_whole(&path, "ours 2", Replace::Ours, ours).expect("replaced");
-        assert_eq!(std::fs::read_to_string(&path).expect("read"), "ours 2");
+        assert_eq!(read(&path), "ours 2");
         std::fs::write(&path, "precious").expect("written");
         for replace in [Replace::Ours, Replace::Nothing(OVERWRITE)] {
-            let error = write_whole(&path, "ours 3", replace, ours).expect_err("refused");
-            assert!(error.contains("appeared during the run"), "{error}");
+            let written = write_whole(&path, "ours 3", replace, ours);
+            check_refused(written, "appeared during the run");
         }
-        assert_eq!(std::fs::read_to_string(&path).expect("read"), "precious");
+        assert_eq!(read(&path), "precious");
         let link = dir.path().join("link.html");
         std::os::unix::fs::symlink(&path, &link).expect("linked");
         write_whole(&link, "ours 4", Replace::Ours, |_| true).expect_err("a link stays");
@@ -593,12 +594,7 @@ mod tests {
 
     #[test]
     fn a_missing_folder_is_named() {
-        let error = ResultFile::begin(
-            Path::new("/nowhere/at/all.json"),
-            "",
-            Replace::Nothing(OVERWRITE),
-        )
-        .expect_err("refused");
-        assert!(error.contains("--out /nowhere/at/all.json"), "{error}");
+        let missing = begin(Path::new("/nowhere/at/all.json"), "");
+        check_refused(missing, "--out /nowhere/at/all.json");
     }
 }

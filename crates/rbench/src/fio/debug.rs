@@ -10,6 +10,13 @@ use rbench_report::fio::Machine;
 
 use crate::front::Scope;
 
+/// Messages, each after its kind.
+macro_rules! tell {
+    ($told:ident: $($kind:literal: $what:literal $(, $value:expr)*;)+) => {
+        $($told.line($kind, format_args!($what $(, $value)*));)+
+    };
+}
+
 /// Messages about the plan, of the requested kinds.
 pub fn of_plan(scope: Scope<'_>, kinds: &[&str]) -> String {
     let Work::Jobs(jobs) = &scope.plan.work else {
@@ -20,20 +27,11 @@ pub fn of_plan(scope: Scope<'_>, kinds: &[&str]) -> String {
     }
     let mut told = Told::new(kinds);
     let ranks = scope.plan.ranks;
-    told.line(
-        "process",
-        format_args!(
-            "rank 0 of {ranks} runs {} rounds of jobs",
-            jobs.rounds.len()
-        ),
-    );
-    told.line(
-        "time",
-        format_args!(
-            "the kernel keeps time by the processor's counter: {}",
-            rbench_sys::limits::counter_is_kept()
-        ),
-    );
+    let (rounds, kept) = (jobs.rounds.len(), rbench_sys::limits::counter_is_kept());
+    tell! { told:
+        "process": "rank 0 of {ranks} runs {rounds} rounds of jobs";
+        "time": "the kernel keeps time by the processor's counter: {kept}";
+    }
     for (name, value) in &jobs.global_options {
         told.line("parse", format_args!("global: {name}={value}"));
     }
@@ -68,35 +66,21 @@ fn job_lines(told: &mut Told<'_>, round: usize, job: &JobPlan) {
     for (option, value) in options {
         told.line("parse", format_args!("{name}: {option}={value}"));
     }
-    told.line(
-        "job",
-        format_args!("{name}: round {round}, {numjobs} workers of each rank, {pattern:?}"),
-    );
-    told.line("process", format_args!("{name}: {process:?}"));
-    told.line("file", format_args!("{name}: {files:?}"));
-    told.line(
-        "io",
-        format_args!(
-            "{name}: engine {engine}, {depth} requests in flight, {engine_options:?}, replays {replay:?}, writes the \
-             log {iolog:?}"
-        ),
-    );
-    told.line("mem", format_args!("{name}: {memory:?}, {buffers:?}"));
-    told.line(
-        "random",
-        format_args!(
-            "{name}: seed {:#x}, {:?}",
-            pattern.seed, pattern.distribution
-        ),
-    );
-    told.line("verify", format_args!("{name}: {verify:?}"));
-    told.line("rate", format_args!("{name}: {pace:?}"));
-    told.line("steadystate", format_args!("{name}: {:?}", pace.steady));
+    let (seed, distribution) = (pattern.seed, &pattern.distribution);
     let compressed = report.as_ref().is_some_and(|report| report.logs.compressed);
-    told.line(
-        "compress",
-        format_args!("{name}: logs are stored compressed: {compressed}"),
-    );
+    tell! { told:
+        "job": "{name}: round {round}, {numjobs} workers of each rank, {pattern:?}";
+        "process": "{name}: {process:?}";
+        "file": "{name}: {files:?}";
+        "io": "{name}: engine {engine}, {depth} requests in flight, {engine_options:?}, replays {replay:?}, writes \
+            the log {iolog:?}";
+        "mem": "{name}: {memory:?}, {buffers:?}";
+        "random": "{name}: seed {seed:#x}, {distribution:?}";
+        "verify": "{name}: {verify:?}";
+        "rate": "{name}: {pace:?}";
+        "steadystate": "{name}: {:?}", pace.steady;
+        "compress": "{name}: logs are stored compressed: {compressed}";
+    }
 }
 
 /// Messages about the monitored devices, of the requested kinds.
@@ -140,11 +124,8 @@ mod tests {
         told.line("file", format_args!("x"));
         told.line("io", format_args!("two\nlines"));
         let process = std::process::id();
-        assert!(
-            told.text.starts_with(&format!("io       {process:<5} two")),
-            "{}",
-            told.text
-        );
+        let (text, expect) = (&told.text, format!("io       {process:<5} two"));
+        assert!(text.starts_with(&expect), "{text}");
         assert_eq!(told.text.lines().count(), 1);
     }
 }

@@ -93,15 +93,12 @@ fn known(rows: usize, hosts: usize, finished: usize) -> LiveResult {
 /// The lines of a screen of this size.
 fn screen(known: &LiveResult, (width, height): (u16, u16), question: Question) -> Vec<String> {
     let mut terminal = Terminal::new(TestBackend::new(width, height)).expect("a terminal");
-    terminal
-        .draw(|frame| draw(frame, known, question))
-        .expect("no trouble");
+    let drawn = terminal.draw(|frame| draw(frame, known, question));
+    drawn.expect("no trouble");
     let buffer = terminal.backend().buffer();
     let cells: Vec<&str> = buffer.content.iter().map(|cell| cell.symbol()).collect();
-    let lines = cells.chunks(usize::from(width));
-    lines
-        .map(|line| line.concat().trim_end().to_owned())
-        .collect()
+    let line = |cells: &[&str]| cells.concat().trim_end().to_owned();
+    cells.chunks(usize::from(width)).map(line).collect()
 }
 
 #[test]
@@ -124,10 +121,8 @@ fn all_parts_have_their_place_on_a_small_screen_and_on_a_large_one() {
         ] {
             assert!(text.contains(part), "{size:?}: {part} is not in\n{text}");
         }
-        assert_eq!(
-            lines.last().map(String::as_str),
-            Some("q leave   s stop the run")
-        );
+        let last = lines.last().map(String::as_str);
+        assert_eq!(last, Some("q leave   s stop the run"));
     }
 }
 
@@ -154,10 +149,8 @@ fn what_is_wrong_comes_first_and_what_is_asked_in_place_of_the_keys() {
     known.first_error = Some("the first failed operation: rank 3 on b: read x: EIO".to_owned());
     known.notes = ["one", "two", "three"].map(str::to_owned).to_vec();
     let lines = screen(&known, (80, 24), Question::Stop);
-    assert_eq!(
-        lines[4],
-        "the first failed operation: rank 3 on b: read x: EIO"
-    );
+    let first = "the first failed operation: rank 3 on b: read x: EIO";
+    assert_eq!(lines[4], first);
     assert_eq!(lines[5..7], ["two", "three"]);
     assert!(lines[23].contains("stop the run?"));
     known.state = LiveState::Stopping;
@@ -179,10 +172,8 @@ fn nothing_in_a_name_steers_the_terminal() {
     (known.first_error, known.notes) = (Some(named()), vec![named()]);
     for size in [(80, 24), (160, 50)] {
         let text = screen(&known, size, Question::None).join("\n");
-        assert!(
-            text.contains("a\\u{1b}[2J\\u{7}\\u{9b}x\\u{202e}\\n\\tb"),
-            "{text}"
-        );
+        let shown = "a\\u{1b}[2J\\u{7}\\u{9b}x\\u{202e}\\n\\tb";
+        assert!(text.contains(shown), "{text}");
         let steers = |c: char| c.is_control() && c != '\n' || turns(c);
         assert!(!text.contains(steers), "{text}");
     }

@@ -265,7 +265,7 @@ fn files_of_a_range_of_sizes_are_multiples_of_the_block() {
         files.map(|file| file_size(&plan, jobnum, file)).collect()
     };
     let sizes = sizes_of(0);
-    let fits = |n: &u64| n % 4096 == 0 && (4096..=64 * KIB).contains(n);
+    let fits = |n: &u64| n.is_multiple_of(4096) && (4096..=64 * KIB).contains(n);
     assert!(sizes.iter().all(fits));
     assert!(sizes.iter().collect::<BTreeSet<_>>().len() > 10);
     assert_ne!(sizes, sizes_of(1));
@@ -363,7 +363,7 @@ fn without_a_map_every_aligned_place_is_drawn_and_fits() {
     plan.pattern.align = Each::same(512);
     plan.pace.time_based = true;
     let all: Vec<Step> = Steps::new(&plan, 0, |_| 64 * KIB).take(20_000).collect();
-    let fits = |s: &Step| s.offset % 512 == 0 && s.offset + 4096 <= 64 * KIB;
+    let fits = |s: &Step| s.offset.is_multiple_of(512) && s.offset + 4096 <= 64 * KIB;
     assert!(all.iter().all(fits));
     let places: BTreeSet<u64> = all.iter().map(|s| s.offset).collect();
     assert_eq!(places.len(), 121);

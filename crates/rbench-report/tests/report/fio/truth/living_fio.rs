@@ -41,7 +41,9 @@ fn printed(options: &str) -> String {
 fn unit_is_uncertain(text: &str) -> bool {
     let contains = |ns: u64| {
         let (low, high) = reading::bin(ns);
-        [100_000, 100_000_000].iter().any(|limit| (low..=high).contains(limit))
+        [100_000, 100_000_000]
+            .iter()
+            .any(|limit| (low..=high).contains(limit))
     };
     let percentile = |line: &str| {
         let (name, value) = line.trim().trim_end_matches(',').split_once("\" : ")?;

@@ -1,6 +1,6 @@
 //! Failed operations: counted by kind, with the first example of each.
 
-use std::fmt;
+use std::{fmt, io};
 
 use nix::errno::Errno;
 use serde::{Deserialize, Serialize};
@@ -101,6 +101,16 @@ pub struct Failure {
     pub detail: String,
 }
 
+/// The errno of an error of the standard library; `otherwise` if the system has not returned it.
+pub fn errno_of(error: &io::Error, otherwise: Errno) -> Errno {
+    error.raw_os_error().map_or(otherwise, Errno::from_raw)
+}
+
+/// The errno of an error of the standard library; `EIO` if the system has not returned it.
+pub fn or_eio(error: io::Error) -> Errno {
+    errno_of(&error, Errno::EIO)
+}
+
 impl Failure {
     /// A failure without further detail.
     pub fn new(op: OpKind, path: impl Into<String>, kind: impl Into<FailureKind>) -> Failure {
@@ -110,6 +120,13 @@ impl Failure {
             kind: kind.into(),
             detail: String::new(),
         }
+    }
+
+    /// Adds a detail.
+    #[must_use]
+    pub fn with(self, detail: impl Into<String>) -> Failure {
+        let detail = detail.into();
+        Failure { detail, ..self }
     }
 }
 

@@ -44,7 +44,7 @@ pub mod units;
 pub use clock::{Clock, Counter, CpuClock, MonotonicClock, SimulatedClock};
 pub use direction::{Direction, Each, Unified};
 pub use engine::EngineOptions;
-pub use failure::{Failure, FailureKind, Failures};
+pub use failure::{Failure, FailureKind, Failures, errno_of, or_eio};
 pub use latency::Latency;
 pub use open::OpenFlags;
 pub use operations::{By, Call, OpKind};

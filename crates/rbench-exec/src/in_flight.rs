@@ -169,10 +169,8 @@ impl<P: Default> InFlight<P> {
             Some(directory) => NamesInFlight::new(directory, depth, bytes, calls),
             None => Err(Errno::ENOSYS),
         };
-        let ring = made.map_err(|errno| Failure {
-            detail: format!("making a ring for {depth} operations in flight"),
-            ..Failure::new(op, "", errno)
-        })?;
+        let detail = || format!("making a ring for {depth} operations in flight");
+        let ring = made.map_err(|errno| Failure::new(op, "", errno).with(detail()))?;
         Ok(InFlight {
             ring: ring.with_files(files + depth),
             queue: Queue::new(depth),

@@ -183,16 +183,11 @@ impl StuckDetector {
                 .path
                 .map_or_else(String::new, |p| p.display().to_string());
             let done = workers[worker].tally.items();
-            let failure = Failure {
-                op: lane.op,
-                path,
-                kind: Errno::ETIMEDOUT.into(),
-                detail: format!(
-                    "{} has not returned for {:.1} s; {done} earlier operations of its worker are not counted",
-                    call.call,
-                    span.as_secs_f64()
-                ),
-            };
+            let failure = Failure::new(lane.op, path, Errno::ETIMEDOUT).with(format!(
+                "{} has not returned for {:.1} s; {done} earlier operations of its worker are not counted",
+                call.call,
+                span.as_secs_f64()
+            ));
             lane.failures.add(group.rank(), group.host_name(), failure);
             lane.given_up_at = Some(given_up_at.since(self.start.get()));
             lane.effort = Effort {

@@ -11,6 +11,7 @@ use nix::fcntl::{
 };
 use nix::sys::stat::{Mode, fstat, lstat};
 use nix::{libc, unistd};
+use rbench_core::or_eio;
 
 /// Flags of an open; at least one of `read` and `write` must be set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -255,7 +256,7 @@ pub fn remove_directory(path: &Path) -> Result<(), Errno> {
 /// Creates the missing parents of `path`.
 pub fn make_folders(path: &Path) -> Result<(), Errno> {
     let result = path.parent().map_or(Ok(()), std::fs::create_dir_all);
-    result.map_err(|e| e.raw_os_error().map_or(Errno::EIO, Errno::from_raw))
+    result.map_err(or_eio)
 }
 
 /// Repeats a call that a signal interrupted.

@@ -21,6 +21,7 @@ use nix::fcntl::{OFlag, openat, renameat};
 use nix::libc;
 use nix::sys::stat::Mode;
 use nix::unistd::{UnlinkatFlags, unlinkat};
+use rbench_core::or_eio;
 use serde::{Deserialize, Serialize};
 
 use crate::dirents::{self, Records};
@@ -649,7 +650,7 @@ pub(crate) fn enter(parent: BorrowedFd<'_>, name: &CStr, on: u64) -> Result<Owne
 }
 
 fn mount(directory: BorrowedFd<'_>) -> Result<u64, Errno> {
-    mount_id(directory).map_err(|error| error.raw_os_error().map_or(Errno::EIO, Errno::from_raw))
+    mount_id(directory).map_err(or_eio)
 }
 
 /// `unlinkat`, repeated if a signal interrupts it.

@@ -14,6 +14,7 @@ use nix::errno::Errno;
 use nix::fcntl::{OFlag, open, openat, renameat};
 use nix::sys::stat::{FileStat, Mode, fstat, mkdirat, stat};
 use nix::unistd::{UnlinkatFlags, unlinkat};
+use rbench_core::or_eio;
 
 use crate::anchor::Anchor;
 use crate::dirents;
@@ -292,7 +293,7 @@ impl WorkDir {
         let file =
             openat(at, NEW_MARKER, flags, Mode::from_bits_truncate(0o644)).map_err(failed)?;
         let mut file = File::from(file);
-        let written = file.write_all(marker).map_err(errno);
+        let written = file.write_all(marker).map_err(or_eio);
         // Failures are ignored, like in `write_marker`.
         let _ = file.sync_all();
         written
@@ -519,17 +520,13 @@ pub(crate) fn belongs_to_us(directory: BorrowedFd<'_>) -> Result<bool, Errno> {
     Ok(owner == ours?)
 }
 
-fn errno(error: std::io::Error) -> Errno {
-    error.raw_os_error().map_or(Errno::EIO, Errno::from_raw)
-}
-
 /// Writes the marker; removes it again on failure.
 fn write_marker(directory: &OwnedFd, marker: &[u8]) -> Result<(), Errno> {
     let flags =
         OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
     let file = openat(directory, MARKER, flags, Mode::from_bits_truncate(0o644))?;
     let mut file = File::from(file);
-    let written = file.write_all(marker).map_err(errno);
+    let written = file.write_all(marker).map_err(or_eio);
     match written {
         Ok(()) => {
             // Without it, the owner of the directory is unknown after a crash. On a file system
@@ -566,10 +563,10 @@ fn read_marker(directory: &OwnedFd, most: u64) -> Result<Option<Vec<u8>>, Errno>
         Err(Errno::ENOENT | Errno::ELOOP) => return Ok(None),
         Err(errno) => return Err(errno),
     };
-    if !file.metadata().map_err(errno)?.is_file() {
+    if !file.metadata().map_err(or_eio)?.is_file() {
         return Ok(None);
     }
     let mut content = Vec::new();
-    file.take(most).read_to_end(&mut content).map_err(errno)?;
+    file.take(most).read_to_end(&mut content).map_err(or_eio)?;
     Ok(Some(content))
 }

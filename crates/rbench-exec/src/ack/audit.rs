@@ -7,6 +7,7 @@ use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
 use nix::errno::Errno;
+use rbench_core::or_eio;
 use rbench_sys::files::{self, OpenFlags};
 
 use super::format::{Header, Journaled, Kind, Records};
@@ -311,7 +312,7 @@ fn read_block(found: &Found, offset: u64, buffer: &mut [u8]) -> Result<(), Errno
                     Ok(0) => break,
                     Ok(got) => filled += got,
                     Err(e) if e.kind() == ErrorKind::Interrupted => {}
-                    Err(e) => return Err(e.raw_os_error().map_or(Errno::EIO, Errno::from_raw)),
+                    Err(e) => return Err(or_eio(e)),
                 }
             }
         }

@@ -12,7 +12,7 @@ use memmap2::{MmapMut, MmapOptions};
 use nix::errno::Errno;
 use nix::fcntl::posix_fallocate;
 use nix::sys::stat::{lstat, stat};
-use rbench_core::Rank;
+use rbench_core::{Rank, or_eio};
 use rbench_plan::io::worker_number;
 use rbench_plan::{IoPlan, Plan};
 
@@ -105,7 +105,7 @@ fn map(file: &File, at: u64) -> Result<MmapMut, Errno> {
             .populate()
             .map_mut(file)
     };
-    piece.map_err(|e| e.raw_os_error().map_or(Errno::EIO, Errno::from_raw))
+    piece.map_err(or_eio)
 }
 
 /// Removes a journal in which nothing is taken down yet.

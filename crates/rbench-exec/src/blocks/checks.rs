@@ -9,7 +9,7 @@ use std::io;
 use std::path::Path;
 
 use nix::errno::Errno;
-use rbench_core::{Clock as _, Direction, Failure, FailureKind, Nanos, OpKind};
+use rbench_core::{Clock as _, Direction, Failure, FailureKind, Nanos, OpKind, errno_of};
 use rbench_plan::pattern::{Step, Steps};
 
 use super::checkers::{self, Block, Verdict};
@@ -526,13 +526,8 @@ impl BlockRunner {
         error: &io::Error,
         meter: &mut Meter,
     ) {
-        let failure = Failure {
-            op: OpKind::Write,
-            path: path.to_owned(),
-            kind: Errno::from_raw(error.raw_os_error().unwrap_or(Errno::EEXIST as i32)).into(),
-            detail: format!("{option}: {error}"),
-        };
-        self.trouble(failure, None, meter);
+        let failure = Failure::new(OpKind::Write, path, errno_of(error, Errno::EEXIST));
+        self.trouble(failure.with(format!("{option}: {error}")), None, meter);
     }
 }
 

@@ -10,7 +10,7 @@ use nix::errno::Errno;
 use nix::time::{ClockId, clock_gettime};
 use rbench_core::job::{JobLog, JobOutcome};
 use rbench_core::memory::Memory;
-use rbench_core::{Direction, Failure, FailureKind, Nanos, OpKind, Rank};
+use rbench_core::{Direction, Failure, FailureKind, Nanos, OpKind, Rank, errno_of};
 use rbench_plan::arrival::{Schedule, Workers};
 use rbench_plan::jobs::{FileLock, JobPlan, Verify};
 use rbench_plan::pattern::{Part, Steps, file_path, file_size};
@@ -240,22 +240,20 @@ impl WorkerContext {
         };
         let made = Progress::new(&report.aux, now, saves, (loads, verify.synced_only));
         made.map(|made| Some(Box::new(made)))
-            .map_err(|(path, error)| Failure {
-                op: OpKind::Open,
-                path: path.to_string_lossy().into_owned(),
-                kind: Errno::from_raw(error.raw_os_error().unwrap_or(Errno::EINVAL as i32)).into(),
-                detail: format!("the state of a verified job: {error}"),
+            .map_err(|(path, error)| {
+                let errno = errno_of(&error, Errno::EINVAL);
+                let failure = Failure::new(OpKind::Open, path.to_string_lossy(), errno);
+                failure.with(format!("the state of a verified job: {error}"))
             })
     }
 
     /// The beginning of the log that a worker replays.
     fn replay(&self, log: Arc<Iolog>) -> Result<Box<Replayed>, Failure> {
         let begun = Replayed::begin(log, self.job.pace.number_ios);
-        begun.map(Box::new).map_err(|error| Failure {
-            op: OpKind::Read,
-            path: "read_iolog".to_owned(),
-            kind: Errno::from_raw(error.raw_os_error().unwrap_or(0)).into(),
-            detail: format!("cannot start a thread to read it: {error}"),
+        begun.map(Box::new).map_err(|error| {
+            let errno = errno_of(&error, Errno::UnknownErrno);
+            let failure = Failure::new(OpKind::Read, "read_iolog", errno);
+            failure.with(format!("cannot start a thread to read it: {error}"))
         })
     }
 
@@ -269,15 +267,6 @@ impl WorkerContext {
         begun.map(|recorder| Some(Box::new(recorder)))
     }
 
-    fn refused(&self, text: String) -> Failure {
-        Failure {
-            op: OpKind::Open,
-            path: format!("job '{}'", self.job.name),
-            kind: Errno::EINVAL.into(),
-            detail: text,
-        }
-    }
-
     /// The memory of the buffers, if the job chooses it.
     fn memory(&self, depth: usize, block: usize) -> Result<Option<BlockMemory>, Failure> {
         let asked = &self.job.memory;
@@ -289,11 +278,9 @@ impl WorkerContext {
             ..asked.clone()
         };
         let made = BlockMemory::new(&asked, depth, block);
-        made.map(Some).map_err(|(errno, detail)| Failure {
-            op: OpKind::Open,
-            path: format!("job '{}': mem={}", self.job.name, asked.kind.name()),
-            kind: errno.into(),
-            detail,
+        made.map(Some).map_err(|(errno, detail)| {
+            let path = format!("job '{}': mem={}", self.job.name, asked.kind.name());
+            Failure::new(OpKind::Open, path, errno).with(detail)
         })
     }
 
@@ -317,20 +304,17 @@ impl WorkerContext {
             }
             false => (self.engine.make)(config(depth)?),
         };
-        made.map_err(|errno| Failure {
-            op: OpKind::Open,
-            path: match self.report {
+        made.map_err(|errno| {
+            let path = match self.report {
                 Some(_) => format!("job '{}': engine {name}", self.job.name),
                 None => format!("--engine {name}"),
-            },
-            kind: errno.into(),
-            detail: match (name, errno) {
+            };
+            Failure::new(OpKind::Open, path, errno).with(match (name, errno) {
                 ("libaio", Errno::EAGAIN) => {
                     "/proc/sys/fs/aio-max-nr limits the requests of all processes of the host"
-                        .to_owned()
                 }
-                _ => String::new(),
-            },
+                _ => "",
+            })
         })
     }
 
@@ -344,14 +328,13 @@ impl WorkerContext {
         // Same length as the engine's own buffers.
         let pages = block.checked_next_multiple_of(AlignedBuffer::ALIGNMENT);
         let made = Checkers::new(verify, pages.unwrap_or(usize::MAX), headers);
-        made.map(Some).map_err(|error| Failure {
-            op: OpKind::Read,
-            path: match self.report {
-                Some(_) => "verify_async".to_owned(),
-                None => "--verify-threads".to_owned(),
-            },
-            kind: Errno::from_raw(error.raw_os_error().unwrap_or(0)).into(),
-            detail: error.to_string(),
+        made.map(Some).map_err(|error| {
+            let option = match self.report {
+                Some(_) => "verify_async",
+                None => "--verify-threads",
+            };
+            let errno = errno_of(&error, Errno::UnknownErrno);
+            Failure::new(OpKind::Read, option, errno).with(error.to_string())
         })
     }
 }
@@ -560,9 +543,10 @@ pub(super) fn runner(context: WorkerContext, clone: u32) -> Result<BlockRunner, 
         false => steps,
     };
     if patterned && !steps.has_work() {
-        let text = "nothing to do: no file has room for a \
-                    block after offset; give size or filesize";
-        return Err(context.refused(text.to_owned()));
+        let refused = Failure::new(OpKind::Open, format!("job '{}'", job.name), Errno::EINVAL);
+        return Err(refused.with(
+            "nothing to do: no file has room for a block after offset; give size or filesize",
+        ));
     }
     let kept = context.kept.as_ref();
     let stamps = kept.and_then(|kept| kept.stamps.as_ref());

@@ -464,9 +464,8 @@ pub fn refuse_in_use(in_use: &InUse, fd: &OwnedFd, path: &Path) -> Result<(), Fa
     let failed = |errno| Failure::new(OpKind::Open, path.to_string_lossy(), errno);
     match in_use.user_of_open(fd).map_err(failed)? {
         None => Ok(()),
-        Some(why) => Err(Failure {
-            detail: format!("it is {why} (use allow_mounted_write=1 to write to it anyway)"),
-            ..failed(Errno::EBUSY)
-        }),
+        Some(why) => Err(failed(Errno::EBUSY).with(format!(
+            "it is {why} (use allow_mounted_write=1 to write to it anyway)"
+        ))),
     }
 }

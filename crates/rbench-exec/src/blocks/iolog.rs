@@ -412,13 +412,8 @@ impl BlockRunner {
 
     #[cold]
     fn log_is_wrong(&mut self, why: String, meter: &mut Meter) {
-        let failure = Failure {
-            op: OpKind::Read,
-            path: "read_iolog".to_owned(),
-            kind: Errno::EINVAL.into(),
-            detail: why,
-        };
-        self.trouble(failure, None, meter);
+        let failure = Failure::new(OpKind::Read, "read_iolog", Errno::EINVAL);
+        self.trouble(failure.with(why), None, meter);
         self.accounts.give_up(Some(Errno::EINVAL));
     }
 

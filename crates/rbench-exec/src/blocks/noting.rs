@@ -365,16 +365,12 @@ impl BlockRunner {
         if let Some(names) = self.context.job.names {
             return Failure::new(names.op, self.files.path(file), kind);
         }
-        Failure {
-            op: match what {
-                Kind::Write => OpKind::Write,
-                Kind::Trim => OpKind::Trim,
-                Kind::Read | Kind::Check | Kind::CheckZeros => OpKind::Read,
-            },
-            path: self.files.path(file).into_owned(),
-            kind,
-            detail,
-        }
+        let op = match what {
+            Kind::Write => OpKind::Write,
+            Kind::Trim => OpKind::Trim,
+            Kind::Read | Kind::Check | Kind::CheckZeros => OpKind::Read,
+        };
+        Failure::new(op, self.files.path(file), kind).with(detail)
     }
 }
 

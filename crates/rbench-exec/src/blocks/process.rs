@@ -24,11 +24,9 @@ pub(super) fn enter(
     if *process == Process::default() && job.memory.locked == 0 {
         return Ok(None);
     }
-    let refused = |option: &str, kind: FailureKind, detail: String| Failure {
-        op: OpKind::Open,
-        path: format!("job '{}': {option}", job.name),
-        kind,
-        detail,
+    let refused = |option: &str, kind: FailureKind, detail: String| {
+        let path = format!("job '{}': {option}", job.name);
+        Failure::new(OpKind::Open, path, kind).with(detail)
     };
     let errno =
         |option: &'static str| move |errno: Errno| refused(option, errno.into(), String::new());

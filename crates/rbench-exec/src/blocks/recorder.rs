@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use nix::errno::Errno;
 use nix::libc;
-use rbench_core::{Failure, Nanos, OpKind};
+use rbench_core::{Failure, Nanos, OpKind, errno_of};
 use rbench_plan::iolog::{Action, HEADER, Version, put_file, put_place};
 use rbench_sys::Transfer;
 
@@ -38,11 +38,10 @@ impl Recorder {
     /// # Errors
     /// When something else is there, a file cannot be named in a log, or what the system says.
     pub(super) fn begin(path: PathBuf, names: Vec<String>) -> Result<Recorder, Failure> {
-        let failed = |error: &io::Error| Failure {
-            op: OpKind::Open,
-            path: path.to_string_lossy().into_owned(),
-            kind: Errno::from_raw(error.raw_os_error().unwrap_or(Errno::EEXIST as i32)).into(),
-            detail: format!("write_iolog: {error}"),
+        let failed = |error: &io::Error| {
+            let errno = errno_of(error, Errno::EEXIST);
+            let failure = Failure::new(OpKind::Open, path.to_string_lossy(), errno);
+            failure.with(format!("write_iolog: {error}"))
         };
         if let Some(name) = names.iter().find(|name| name.contains(char::is_whitespace)) {
             let text = format!("the name '{name}' contains a space, which ends a name in a log");

@@ -197,24 +197,19 @@ impl FileNeeds {
     pub fn survey(&self) -> (Vec<Task>, Vec<Unmade>) {
         let (mut tasks, mut failures) = (Vec::new(), Vec::new());
         for (path, need) in &self.0 {
+            let failed =
+                |kind: FailureKind| Failure::new(OpKind::Open, path.to_string_lossy(), kind);
             match found(path, need.form) {
                 Ok(Some(there)) if !need.may_create && there < need.length => {
                     let length = need.length;
-                    let failure = Failure {
-                        detail: format!(
-                            "{there} of {length} bytes, and allow_file_create=0 forbids extending it"
-                        ),
-                        ..Failure::new(OpKind::Open, path.to_string_lossy(), FailureKind::Short)
-                    };
-                    failures.push((path.clone(), failure));
+                    let detail = format!(
+                        "{there} of {length} bytes, and allow_file_create=0 forbids extending it"
+                    );
+                    failures.push((path.clone(), failed(FailureKind::Short).with(detail)));
                 }
                 Ok(found) => plan_file(path, need, found, &mut tasks),
                 Err((errno, detail)) => {
-                    let failure = Failure {
-                        detail: detail.to_owned(),
-                        ..Failure::new(OpKind::Open, path.to_string_lossy(), errno)
-                    };
-                    failures.push((path.clone(), failure));
+                    failures.push((path.clone(), failed(errno.into()).with(detail)));
                 }
             }
         }

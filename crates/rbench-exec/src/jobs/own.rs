@@ -280,11 +280,11 @@ impl<'p> OwnFiles<'p> {
         if let Ok(mut unmade) = self.unmade.lock() {
             unmade.extend(others.map(|owner| {
                 let name = file_path(job, owner, 0);
-                let failure = Failure {
-                    detail: "the rank that owns it could not lay it out".to_owned(),
-                    ..Failure::new(OpKind::Read, name.to_string_lossy(), Errno::ENODATA)
-                };
-                (owner, failure)
+                let failure = Failure::new(OpKind::Read, name.to_string_lossy(), Errno::ENODATA);
+                (
+                    owner,
+                    failure.with("the rank that owns it could not lay it out"),
+                )
             }));
         }
         Ok((0..workers).all(|w| is_unmade(&w)))

@@ -14,6 +14,7 @@ use rbench_core::{Call, Clock as _, Failure, Nanos, OpKind};
 use rbench_plan::replay::Pace;
 use rbench_plan::trace::{Kind, Op, Other, Outcome};
 use rbench_sys::{AlignedBuffer, Data, Fs as _, NO_FILE, Operands, PosixFs};
+use serde::{Deserialize, Serialize};
 
 use super::relative;
 use super::stream::Task;
@@ -32,7 +33,7 @@ const ROOM: usize = 1 << 16;
 const OWNER: u32 = 0o700;
 
 /// Counts of the workers of a rank, by row, and their lateness.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counts {
     /// Results that differ.
     pub differ: Vec<Differ>,
@@ -55,7 +56,8 @@ impl Counts {
         }
     }
 
-    fn add(&mut self, other: &Counts) {
+    /// Adds those of other workers.
+    pub fn add(&mut self, other: &Counts) {
         let Counts {
             differ,
             unopened,
@@ -428,10 +430,8 @@ fn failure(task: &Task, errno: Errno) -> Failure {
     let op = &task.step.op;
     let path = op.path.as_ref().map(|name| relative(task.copy, name));
     let path = path.unwrap_or_default();
-    Failure {
-        detail: format!("line {} of the trace", op.line),
-        ..Failure::new(op.call.op(), String::from_utf8_lossy(&path), errno)
-    }
+    let failure = Failure::new(op.call.op(), String::from_utf8_lossy(&path), errno);
+    failure.with(format!("line {} of the trace", op.line))
 }
 
 impl Runner for Player {

@@ -25,10 +25,10 @@ use nix::errno::Errno;
 use nix::libc;
 use rbench_core::engine::NAMES_IN_FLIGHT_MAX;
 use rbench_core::operations::RingCall;
-use rbench_core::{Call, EngineOptions, Nanos, Part, Progress};
+use rbench_core::{Call, EngineOptions, Nanos, Part, Progress, or_eio};
 
 use super::contract::Completion;
-use super::io_uring::{enter, enter_for, errno, open_ring};
+use super::io_uring::{enter, enter_for, open_ring};
 use crate::buffer::AlignedBuffer;
 use crate::calls;
 use crate::posix::{RingOperands, ring_entry};
@@ -391,11 +391,11 @@ fn push(queue: &mut io_uring::SubmissionQueue<'_>, entry: &squeue::Entry) {
 fn allow_threads(ring: &IoUring, threads: u32) -> Result<(), Errno> {
     let submitter = ring.submitter();
     let register = |limits: &mut [u32; 2]| submitter.register_iowq_max_workers(limits);
-    register(&mut [threads; 2]).map_err(errno)?;
+    register(&mut [threads; 2]).map_err(or_eio)?;
     // Zeros change nothing and return the present limits: the kernel cuts off what a user may not
     // have.
     let mut limits = [0; 2];
-    register(&mut limits).map_err(errno)?;
+    register(&mut limits).map_err(or_eio)?;
     match limits.iter().all(|limit| *limit >= threads) {
         true => Ok(()),
         false => Err(Errno::EAGAIN),

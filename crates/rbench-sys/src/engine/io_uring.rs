@@ -26,14 +26,13 @@
 mod entries;
 mod registered;
 
-use std::io;
 use std::mem::ManuallyDrop;
 use std::os::fd::RawFd;
 use std::time::Duration;
 
 use io_uring::{Builder, IoUring, SubmissionQueue, squeue, types};
 use nix::errno::Errno;
-use rbench_core::{EngineOptions, Nanos};
+use rbench_core::{EngineOptions, Nanos, or_eio};
 
 use self::entries::Entries;
 use self::registered::Registered;
@@ -126,7 +125,7 @@ pub(super) fn open_ring(
         if options.hipri {
             builder.setup_iopoll();
         }
-        match builder.build(depth).map_err(errno) {
+        match builder.build(depth).map_err(or_eio) {
             // This feature came with 5.6, like plain reads and writes.
             Ok(ring) if !ring.params().is_feature_rw_cur_pos() => return Err(Errno::ENOSYS),
             Ok(ring) => return Ok(ring),
@@ -144,7 +143,7 @@ pub(super) fn open_ring(
 /// number of requests handed over.
 pub(super) fn enter(ring: &IoUring, want: usize) -> Result<usize, Errno> {
     loop {
-        match ring.submit_and_wait(want).map_err(errno) {
+        match ring.submit_and_wait(want).map_err(or_eio) {
             Err(Errno::EINTR) => {}
             entered => return entered,
         }
@@ -164,7 +163,7 @@ pub(super) fn enter_for(ring: &IoUring, timeout: Nanos) -> Result<usize, Errno> 
     match ring
         .submitter()
         .submit_with_args(1, &arguments)
-        .map_err(errno)
+        .map_err(or_eio)
     {
         // The number of requests handed over before is not reported then.
         Err(Errno::ETIME | Errno::EINTR) => Ok(0),
@@ -197,10 +196,6 @@ fn polled_queue(cpu: Option<u32>) -> Builder {
         builder.setup_sqpoll_cpu(cpu);
     }
     builder
-}
-
-pub(super) fn errno(error: io::Error) -> Errno {
-    error.raw_os_error().map_or(Errno::EIO, Errno::from_raw)
 }
 
 /// Queues `entry`; its buffer stays in place until the request is complete.

@@ -11,6 +11,7 @@ use std::os::fd::AsRawFd as _;
 
 use nix::errno::Errno;
 use nix::libc;
+use rbench_core::errno_of;
 
 use super::contract::EngineInfo;
 use super::synchronous::{self, Calls, Rest, bytes};
@@ -38,9 +39,7 @@ struct Pipe {
 
 impl Pipe {
     fn new() -> Result<Pipe, Errno> {
-        let pipe = std::io::pipe();
-        let (reader, writer) =
-            pipe.map_err(|error| error.raw_os_error().map_or(Errno::EMFILE, Errno::from_raw))?;
+        let (reader, writer) = std::io::pipe().map_err(|e| errno_of(&e, Errno::EMFILE))?;
         Ok(Pipe { reader, writer })
     }
 }

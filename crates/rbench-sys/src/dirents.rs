@@ -41,6 +41,8 @@ pub(crate) fn is_empty(fd: RawFd) -> Result<bool, Errno> {
 pub(crate) struct Record<'a> {
     /// `DT_DIR`, `DT_REG` …; `DT_UNKNOWN` if the file system does not report it.
     pub(crate) kind: u8,
+    /// Inode number and position.
+    numbers: &'a [u8; 16],
     /// The name, with its NUL and padding.
     name: &'a [u8],
 }
@@ -50,6 +52,12 @@ impl<'a> Record<'a> {
     #[inline]
     pub(crate) fn is_dots(&self) -> bool {
         matches!(self.name, [b'.', 0, ..] | [b'.', b'.', 0, ..])
+    }
+
+    /// The inode number, and the position after the record.
+    pub(crate) fn numbers(&self) -> [u64; 2] {
+        let (words, _) = self.numbers.as_chunks();
+        [words[0], words[1]].map(u64::from_ne_bytes)
     }
 
     /// The name; `EIO` if it has no end.
@@ -73,7 +81,7 @@ impl<'a> Iterator for Records<'a> {
             return None;
         }
         self.0 = &[];
-        let (Some(&[low, high]), Some(&kind)) = (rest.get(16..18), rest.get(18)) else {
+        let Some((numbers, &[low, high, kind, ..])) = rest.split_first_chunk() else {
             return Some(Err(Errno::EIO));
         };
         let length = usize::from(u16::from_ne_bytes([low, high]));
@@ -81,7 +89,11 @@ impl<'a> Iterator for Records<'a> {
             return Some(Err(Errno::EIO));
         };
         self.0 = &rest[length..];
-        Some(Ok(Record { kind, name }))
+        Some(Ok(Record {
+            kind,
+            numbers,
+            name,
+        }))
     }
 }
 

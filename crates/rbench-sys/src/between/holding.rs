@@ -9,7 +9,7 @@ use std::process::{Child, Command, Stdio};
 
 use nix::errno::Errno;
 use nix::libc;
-use rbench_core::{Clock as _, MonotonicClock, Nanos};
+use rbench_core::{Clock as _, MonotonicClock, Nanos, errno_of};
 use serde::{Deserialize, Serialize};
 
 use super::{Spot, Step, done, writable};
@@ -132,12 +132,10 @@ impl Holder {
         match line.trim().parse::<i32>() {
             Ok(0) => Ok(holder),
             Ok(number) => locked(&path, lock, Err(Errno::from_raw(number))),
-            Err(_) => Err(Evidence {
-                seen: "the process that should hold the lock has ended".to_owned(),
-                call: "execve".to_owned(),
-                path,
-                ..Evidence::default()
-            }),
+            Err(_) => {
+                let seen = "the process that should hold the lock has ended";
+                Err(Evidence::new("execve", seen, path))
+            }
         }
     }
 
@@ -165,10 +163,8 @@ pub fn hold(lock: Lock, path: &Path) -> std::io::Result<()> {
         .read(true)
         .write(true)
         .open(path);
-    let done = file.as_ref().map_or_else(
-        |error| Err(error.raw_os_error().map_or(Errno::EIO, Errno::from_raw)),
-        |file| lock.take(file, false),
-    );
+    let done = file.as_ref().map_err(|e| errno_of(e, Errno::EIO));
+    let done = done.and_then(|file| lock.take(file, false));
     let number = done.err().map_or(0, |errno| errno as i32);
     let mut out = std::io::stdout();
     writeln!(out, "{number}")?;

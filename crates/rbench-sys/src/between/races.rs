@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use nix::errno::Errno;
 use nix::fcntl::{AT_FDCWD, RenameFlags, renameat2};
-use rbench_core::{Clock as _, MonotonicClock, Nanos};
+use rbench_core::{Clock as _, MonotonicClock, Nanos, or_eio};
 
 use super::{Check, Group, Step, Trial};
 
@@ -210,7 +210,7 @@ impl Race {
             Race::Unlink => std::fs::remove_file(prize),
             Race::Rmdir => std::fs::remove_dir(prize),
         };
-        ended.map_err(|e| e.raw_os_error().map_or(Errno::EIO, Errno::from_raw))
+        ended.map_err(or_eio)
     }
 }
 

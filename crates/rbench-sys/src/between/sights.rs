@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use nix::errno::Errno;
 use nix::libc;
-use rbench_core::{Clock as _, MonotonicClock, Nanos};
+use rbench_core::{Clock as _, MonotonicClock, Nanos, or_eio};
 use serde::{Deserialize, Serialize};
 
 use super::holding::{Holder, Lock};
@@ -463,10 +463,6 @@ impl Sight {
     }
 }
 
-fn errno(error: &std::io::Error) -> Errno {
-    error.raw_os_error().map_or(Errno::EIO, Errno::from_raw)
-}
-
 fn put(path: &Path, text: &str) -> Step<()> {
     let file = OpenOptions::new().write(true).create_new(true).open(path);
     let mut file = done("open", path, file)?;
@@ -540,7 +536,7 @@ fn attribute(path: &Path) -> Result<String, Errno> {
 }
 
 fn metadata(path: &Path) -> Result<std::fs::Metadata, Errno> {
-    std::fs::symlink_metadata(path).map_err(|e| errno(&e))
+    std::fs::symlink_metadata(path).map_err(or_eio)
 }
 
 fn stat(path: &Path) -> Result<String, Errno> {
@@ -549,8 +545,8 @@ fn stat(path: &Path) -> Result<String, Errno> {
 
 fn listed(spot: &Spot) -> Result<String, Errno> {
     let wanted = spot.number.to_string();
-    for entry in std::fs::read_dir(&spot.directory).map_err(|e| errno(&e))? {
-        if entry.map_err(|e| errno(&e))?.file_name() == wanted.as_str() {
+    for entry in std::fs::read_dir(&spot.directory).map_err(or_eio)? {
+        if entry.map_err(or_eio)?.file_name() == wanted.as_str() {
             return Ok("there".to_owned());
         }
     }
@@ -560,10 +556,8 @@ fn listed(spot: &Spot) -> Result<String, Errno> {
 /// The first bytes of a file, which is opened to read them.
 fn content(path: &Path) -> Result<String, Errno> {
     let mut text = Vec::new();
-    let file = File::open(path).map_err(|e| errno(&e))?;
-    file.take(64)
-        .read_to_end(&mut text)
-        .map_err(|e| errno(&e))?;
+    let file = File::open(path).map_err(or_eio)?;
+    file.take(64).read_to_end(&mut text).map_err(or_eio)?;
     Ok(String::from_utf8_lossy(&text).into_owned())
 }
 
@@ -571,6 +565,6 @@ fn content(path: &Path) -> Result<String, Errno> {
 fn opened(file: Option<&File>) -> Result<String, Errno> {
     let mut bytes = [0; 3];
     let file = file.ok_or(Errno::EBADF)?;
-    let length = file.read_at(&mut bytes, 0).map_err(|e| errno(&e))?;
+    let length = file.read_at(&mut bytes, 0).map_err(or_eio)?;
     Ok(String::from_utf8_lossy(&bytes[..length]).into_owned())
 }

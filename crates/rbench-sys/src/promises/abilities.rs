@@ -11,9 +11,11 @@ use nix::sys::stat::Mode;
 use nix::sys::statvfs::statvfs;
 use nix::sys::time::TimeSpec;
 use nix::sys::uio::{pread, pwrite};
-use nix::unistd::{Whence, fdatasync, fsync, lseek};
+use nix::unistd::{Whence, fdatasync, lseek};
 
-use super::ground::{Breach, Evidence, Ground, Kept, Promise, Verdict, made, pattern, promise};
+use super::ground::{
+    Breach, Evidence, Ground, Kept, Listed, Promise, Verdict, made, pattern, promise,
+};
 use crate::buffer::AlignedBuffer;
 
 /// An ability of a file system.
@@ -318,33 +320,22 @@ const OWN: &[Promise] = &[
         |g| {
             let fd = g.file("a")?;
             g.write("a", &fd, b"x", 0).ready()?;
-            g.did("fsync", "a", fsync(&fd)).ok()?;
+            g.fsync("a", &fd).ok()?;
             g.did("fdatasync", "a", fdatasync(&fd)).ok()
         },
     ),
     promise("ability.sparse", "a hole takes no space", |g| {
         let fd = mostly_hole(g)?;
         let used = g.fstat("a", &fd).ready()?.st_blocks * 512;
-        g.is(
-            "fstat",
-            "a",
-            used < 8 << 20,
-            (
-                "less",
-                "a file of 16 MiB with one byte of data uses the full 16 MiB",
-            ),
-        )
+        let full = "a file of 16 MiB with one byte of data uses the full 16 MiB";
+        g.is("fstat", "a", used < 8 << 20, ("less", full))
     }),
     promise("ability.seek-hole", "SEEK_DATA skips a hole", |g| {
         let fd = mostly_hole(g)?;
         let data = g.did("lseek", "a", lseek(&fd, 0, Whence::SeekData)).ok()?;
         g.did("lseek", "a", lseek(&fd, 0, Whence::SeekHole)).ok()?;
-        g.is(
-            "lseek",
-            "a",
-            data > 0,
-            ("a hole", "all of it counts as data"),
-        )
+        let words = ("a hole", "all of it counts as data");
+        g.is("lseek", "a", data > 0, words)
     }),
     promise("ability.fifo", "mkfifo creates a named pipe", |g| {
         g.mkfifo("a", 0o600).ok()
@@ -359,16 +350,9 @@ const OWN: &[Promise] = &[
         "directory entries have a type",
         |g| {
             drop(g.file("a")?);
-            let typed = g.list(".").ok()?.iter().all(|entry| entry.kind.is_some());
-            g.is(
-                "getdents64",
-                ".",
-                typed,
-                (
-                    "types",
-                    "unknown types: programs must stat every entry to learn them",
-                ),
-            )
+            let typed = |all: Vec<Listed>| all.iter().all(|entry| entry.kind.is_some());
+            let unknown = "unknown types: programs must stat every entry to learn them";
+            g.list(".").shows(typed, ("types", unknown))
         },
     ),
     promise("ability.name-length", "a name of 255 bytes", name_length),
@@ -376,12 +360,8 @@ const OWN: &[Promise] = &[
     promise("ability.case-sensitive", "case-sensitive names", |g| {
         drop(g.file("Case")?);
         let other = g.lstat("cASE").result.is_ok();
-        g.is(
-            "stat",
-            "cASE",
-            !other,
-            ("no such entry", "'Case' is found as 'cASE'"),
-        )
+        let words = ("no such entry", "'Case' is found as 'cASE'");
+        g.is("stat", "cASE", !other, words)
     }),
 ];
 
@@ -392,8 +372,7 @@ const ALIGNMENTS: [usize; 8] = [1, 512, 1024, 2048, 4096, 8192, 16384, 65536];
 
 fn direct(g: &Ground) -> Kept {
     let fd = g.file("a")?;
-    g.did("ftruncate", "a", nix::unistd::ftruncate(&fd, 256 * 1024))
-        .ready()?;
+    g.ftruncate("a", &fd, 256 * 1024).ready()?;
     drop(fd);
     let fd = g.open("a", OFlag::O_RDWR | OFlag::O_DIRECT).ok()?;
     let mut memory = g.did("mmap", "", AlignedBuffer::new(256 * KIB)).ready()?;
@@ -414,12 +393,8 @@ fn direct(g: &Ground) -> Kept {
     let Some((size, right)) = try_each(0, None) else {
         return Err(g.refused("pwrite64", last, String::new()));
     };
-    g.is(
-        "pread64",
-        "a",
-        right,
-        ("what was written", "other data than written"),
-    )?;
+    let words = ("what was written", "other data than written");
+    g.is("pread64", "a", right, words)?;
     let length = match size {
         1 => "of any length".to_owned(),
         size => format!("in steps of {size} bytes"),
@@ -453,7 +428,7 @@ fn transfer(
 fn mostly_hole(g: &Ground) -> Result<OwnedFd, Breach> {
     let fd = g.file("a")?;
     g.write("a", &fd, b"x", (16 << 20) - 1).ready()?;
-    g.did("fsync", "a", fsync(&fd)).ready()?;
+    g.fsync("a", &fd).ready()?;
     Ok(fd)
 }
 
@@ -483,12 +458,8 @@ fn times(g: &Ground) -> Kept {
     let step = STEPS
         .into_iter()
         .find(|(step, _)| stored == wanted - wanted % step);
-    g.is(
-        "utimensat",
-        "a",
-        step.is_some(),
-        ("the time that was set", "another time"),
-    )?;
+    let words = ("the time that was set", "another time");
+    g.is("utimensat", "a", step.is_some(), words)?;
     g.note(step.map_or("", |(_, name)| name).to_owned());
     Ok(())
 }

@@ -8,10 +8,10 @@ use nix::fcntl::{OFlag, copy_file_range};
 use nix::libc;
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::sys::mman::{MapFlags, MsFlags, ProtFlags, mmap, msync, munmap};
-use nix::unistd::{Whence, ftruncate, lseek};
+use nix::unistd::{Whence, lseek};
 
 use super::Group;
-use super::ground::{Breach, Ground, Kept, Promise, pattern, promise, undecides};
+use super::ground::{Breach, Did, Ground, Kept, Promise, pattern, promise, undecides};
 
 pub(super) const GROUP: Group = Group {
     name: "content",
@@ -39,8 +39,7 @@ const PROMISES: &[Promise] = &[
             let fd = g.open("a", OFlag::O_RDONLY).ok()?;
             let mut offset = 0;
             for size in sizes {
-                let content = g.read("a", &fd, size, offset).ok()?;
-                g.bytes("pread64", "a", &pattern(size), &content)?;
+                g.read("a", &fd, size, offset).bytes(&pattern(size))?;
                 offset += size as i64 + 3;
             }
             Ok(())
@@ -70,13 +69,9 @@ const PROMISES: &[Promise] = &[
             let fd = g.open("a", OFlag::O_RDONLY).ok()?;
             let mut bytes = vec![0; 200_000];
             let n = nix::sys::uio::pread(&fd, &mut bytes, 50_000);
-            g.same(
-                "pread64",
-                "a",
-                "bytes read",
-                (200_000, g.did("pread64", "a", n).ok()?),
-            )?;
-            g.bytes("pread64", "a", &pattern(300_000)[50_000..250_000], &bytes)
+            g.did("pread64", "a", n).has("bytes read", 200_000, |n| n)?;
+            g.did("pread64", "a", Ok(bytes))
+                .bytes(&pattern(300_000)[50_000..250_000])
         },
     ),
     promise(
@@ -115,7 +110,7 @@ const PROMISES: &[Promise] = &[
             let fd = g.file("a")?;
             g.did("pwrite64", "a", nix::sys::uio::pwrite(&fd, b"", 1000))
                 .ok()?;
-            g.same("stat", "a", "size", (0, g.stat("a").ok()?.st_size))
+            g.stat("a").size(0)
         },
     ),
     promise(
@@ -126,7 +121,7 @@ const PROMISES: &[Promise] = &[
             let pieces = [&b"one"[..], &b""[..], &b"two"[..], &b"three"[..]];
             let pieces = pieces.map(std::io::IoSlice::new);
             let n = nix::sys::uio::writev(&fd, &pieces);
-            g.same("writev", "a", "bytes", (11, g.did("writev", "a", n).ok()?))?;
+            g.did("writev", "a", n).has("bytes", 11, |n| n)?;
             g.did("lseek", "a", lseek(&fd, 0, Whence::SeekSet))
                 .ready()?;
             let (mut one, mut two) = ([0; 6], [0; 5]);
@@ -135,8 +130,9 @@ const PROMISES: &[Promise] = &[
                 std::io::IoSliceMut::new(&mut two),
             ];
             let n = nix::sys::uio::readv(&fd, &mut into);
-            g.same("readv", "a", "bytes", (11, g.did("readv", "a", n).ok()?))?;
-            g.bytes("readv", "a", b"onetwothree", &[&one[..], &two[..]].concat())
+            g.did("readv", "a", n).has("bytes", 11, |n| n)?;
+            let content = [&one[..], &two[..]].concat();
+            g.did("readv", "a", Ok(content)).bytes(b"onetwothree")
         },
     ),
     promise(
@@ -156,48 +152,39 @@ const PROMISES: &[Promise] = &[
         "content.mmap.read",
         "a mapping shows data written before it",
         |g| {
-            g.put("a", &pattern(16 * KIB))?;
-            let fd = g.reopened("a")?;
-            let map = Mapping::new(g, &fd, 16 * KIB)?;
-            g.bytes("mmap", "a", &pattern(16 * KIB), &map.read(g, 0, 16 * KIB)?)
+            let (_fd, map) = mapped(g, MapFlags::MAP_SHARED)?;
+            map.read(g, 0, LENGTH).bytes(&pattern(LENGTH))
         },
     ),
     promise(
         "content.mmap.sees-write",
         "a mapping shows data written while it exists",
         |g| {
-            g.put("a", &pattern(16 * KIB))?;
-            let fd = g.reopened("a")?;
-            let map = Mapping::new(g, &fd, 16 * KIB)?;
-            map.read(g, 0, 16 * KIB)?;
+            let (fd, map) = mapped(g, MapFlags::MAP_SHARED)?;
+            map.read(g, 0, LENGTH).ok()?;
             g.write("a", &fd, b"written", 5000).ready()?;
-            g.bytes("mmap", "a", b"written", &map.read(g, 5000, 7)?)
+            map.read(g, 5000, 7).bytes(b"written")
         },
     ),
     promise(
         "content.mmap.read-sees",
         "read returns data stored through a mapping",
         |g| {
-            g.put("a", &pattern(16 * KIB))?;
-            let fd = g.reopened("a")?;
-            let map = Mapping::new(g, &fd, 16 * KIB)?;
+            let (fd, map) = mapped(g, MapFlags::MAP_SHARED)?;
             map.store(g, 5000, b"stored")?;
-            let content = g.read("a", &fd, 6, 5000).ok()?;
-            g.bytes("pread64", "a", b"stored", &content)
+            g.read("a", &fd, 6, 5000).bytes(b"stored")
         },
     ),
     promise(
         "content.mmap.synced",
         "data stored through a mapping and synced is read after reopening the file",
         |g| {
-            let mut wanted = pattern(16 * KIB);
-            g.put("a", &wanted)?;
-            let fd = g.reopened("a")?;
-            let map = Mapping::new(g, &fd, 16 * KIB)?;
+            let (fd, map) = mapped(g, MapFlags::MAP_SHARED)?;
             map.store(g, 5000, b"stored")?;
             map.sync(g)?;
             drop(map);
             drop(fd);
+            let mut wanted = pattern(LENGTH);
             wanted[5000..5006].copy_from_slice(b"stored");
             g.holds("a", &wanted)
         },
@@ -206,13 +193,11 @@ const PROMISES: &[Promise] = &[
         "content.mmap.closed",
         "data stored through a mapping is read after munmap",
         |g| {
-            let mut wanted = pattern(16 * KIB);
-            g.put("a", &wanted)?;
-            let fd = g.reopened("a")?;
-            let map = Mapping::new(g, &fd, 16 * KIB)?;
+            let (fd, map) = mapped(g, MapFlags::MAP_SHARED)?;
             drop(fd);
             map.store(g, 9000, b"stored")?;
             drop(map);
+            let mut wanted = pattern(LENGTH);
             wanted[9000..9006].copy_from_slice(b"stored");
             g.holds("a", &wanted)
         },
@@ -221,26 +206,20 @@ const PROMISES: &[Promise] = &[
         "content.mmap.two",
         "two mappings of one file see each other's stores",
         |g| {
-            g.put("a", &pattern(16 * KIB))?;
-            let (one, two) = (g.reopened("a")?, g.reopened("a")?);
-            let (one, two) = (
-                Mapping::new(g, &one, 16 * KIB)?,
-                Mapping::new(g, &two, 16 * KIB)?,
-            );
+            let (_fd, one) = mapped(g, MapFlags::MAP_SHARED)?;
+            let two = Mapping::new(g, &g.reopened("a")?, LENGTH)?;
             one.store(g, 100, b"stored")?;
-            g.bytes("mmap", "a", b"stored", &two.read(g, 100, 6)?)
+            two.read(g, 100, 6).bytes(b"stored")
         },
     ),
     promise(
         "content.mmap.private",
         "a store through a private mapping does not reach the file",
         |g| {
-            g.put("a", &pattern(16 * KIB))?;
-            let fd = g.reopened("a")?;
-            let map = Mapping::with(g, &fd, 16 * KIB, MapFlags::MAP_PRIVATE)?;
+            let (_fd, map) = mapped(g, MapFlags::MAP_PRIVATE)?;
             map.store(g, 100, b"stored")?;
             drop(map);
-            g.holds("a", &pattern(16 * KIB))
+            g.holds("a", &pattern(LENGTH))
         },
     ),
     promise(
@@ -250,20 +229,18 @@ const PROMISES: &[Promise] = &[
             g.put("a", &pattern(1000))?;
             let fd = g.reopened("a")?;
             let map = Mapping::new(g, &fd, 4 * KIB)?;
-            g.bytes("mmap", "a", &[0; 3000], &map.read(g, 1000, 3000)?)
+            map.read(g, 1000, 3000).bytes(&[0; 3000])
         },
     ),
     promise(
         "content.mmap.cut",
         "after truncate shrinks and extends a file, a mapping reads zeros there",
         |g| {
-            g.put("a", &pattern(16 * KIB))?;
-            let fd = g.reopened("a")?;
-            let map = Mapping::new(g, &fd, 16 * KIB)?;
-            map.read(g, 0, 16 * KIB)?;
-            g.did("ftruncate", "a", ftruncate(&fd, 1000)).ready()?;
-            g.did("ftruncate", "a", ftruncate(&fd, 16 * 1024)).ready()?;
-            g.bytes("mmap", "a", &[0; 8 * KIB], &map.read(g, 4 * KIB, 8 * KIB)?)
+            let (fd, map) = mapped(g, MapFlags::MAP_SHARED)?;
+            map.read(g, 0, LENGTH).ok()?;
+            g.ftruncate("a", &fd, 1000).ready()?;
+            g.ftruncate("a", &fd, LENGTH as i64).ready()?;
+            map.read(g, 4 * KIB, 8 * KIB).bytes(&[0; 8 * KIB])
         },
     ),
     promise("content.copy.whole", "copy_file_range copies a file", |g| {
@@ -295,12 +272,8 @@ const PROMISES: &[Promise] = &[
             let (from, to) = (g.reopened("a")?, g.file("b")?);
             let (mut at, mut into) = (4, 0);
             let n = copy_file_range(&from, Some(&mut at), &to, Some(&mut into), 100);
-            g.same(
-                "copy_file_range",
-                "b",
-                "bytes",
-                (0, g.did("copy_file_range", "b", n).able(&[Errno::EXDEV])?),
-            )
+            let copied = g.did("copy_file_range", "b", n).able(&[Errno::EXDEV])?;
+            g.same("copy_file_range", "b", "bytes", (0, copied))
         },
     ),
     promise(
@@ -332,6 +305,17 @@ const PROMISES: &[Promise] = &[
         g.holds("b", &pattern(100_000))
     }),
 ];
+
+/// Length of the file of [`mapped`].
+const LENGTH: usize = 16 * KIB;
+
+/// Creates a file with a pattern, opens it and maps it.
+fn mapped(g: &Ground, how: MapFlags) -> Result<(OwnedFd, Mapping), Breach> {
+    g.put("a", &pattern(LENGTH))?;
+    let fd = g.reopened("a")?;
+    let map = Mapping::with(g, &fd, LENGTH, how)?;
+    Ok((fd, map))
+}
 
 fn copy(g: &Ground, from: (&OwnedFd, i64), to: (&OwnedFd, i64), length: usize) -> Kept {
     let (mut at, mut into) = (from.1, to.1);
@@ -379,15 +363,15 @@ impl Mapping {
         })
     }
 
-    fn read(&self, g: &Ground, offset: usize, length: usize) -> Result<Vec<u8>, Breach> {
+    fn read(&self, g: &Ground, offset: usize, length: usize) -> Did<Vec<u8>> {
         let length = length.min(self.length.saturating_sub(offset));
         // SAFETY: `offset` and `length` lie inside the mapping, which the kernel reads.
         let n = unsafe {
             let from = self.start.as_ptr().byte_add(offset);
             libc::pwrite(self.memory.as_raw_fd(), from, length, 0)
         };
-        g.did("mmap", "a", Errno::result(n)).ok()?;
-        g.read("a", &self.memory, length, 0).ready()
+        let bytes = || g.read("a", &self.memory, length, 0).result;
+        g.did("mmap", "a", Errno::result(n).and_then(|_| bytes()))
     }
 
     pub(super) fn store(&self, g: &Ground, offset: usize, bytes: &[u8]) -> Kept {

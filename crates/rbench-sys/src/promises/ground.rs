@@ -3,7 +3,7 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
-use std::ffi::CString;
+use std::ffi::{CString, OsString};
 use std::fmt::Debug;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
@@ -15,7 +15,6 @@ use nix::errno::Errno;
 use nix::fcntl::{AT_FDCWD, AtFlags, OFlag, RenameFlags, open, readlink, renameat2};
 use nix::libc;
 use nix::sched::{CloneFlags, unshare};
-use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit};
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::stat::{
     FchmodatFlags, FileStat, Mode, UtimensatFlags, fchmodat, fstat, lstat, stat, utimensat,
@@ -27,11 +26,14 @@ use serde::{Deserialize, Serialize, Serializer};
 
 use crate::workdir::WorkDir;
 
+mod did;
 mod prepare;
 
+pub(super) use did::{Did, undecides};
+use did::{broken, failed};
 pub use prepare::described;
+use prepare::in_words;
 pub(super) use prepare::pattern;
-use prepare::{in_words, type_of};
 
 /// A promise of a file system.
 #[derive(Debug)]
@@ -117,10 +119,8 @@ pub(super) const fn as_root(
     attempt: fn(&Ground) -> Kept,
 ) -> Promise {
     Promise {
-        name,
-        says,
         root: true,
-        attempt,
+        ..promise(name, says, attempt)
     }
 }
 
@@ -186,6 +186,17 @@ fn plain(directory: &Path) {
 }
 
 impl Evidence {
+    /// An observation of a call, without an error.
+    pub fn new(call: &str, seen: impl Into<String>, path: impl Into<PathBuf>) -> Evidence {
+        Evidence {
+            expected: String::new(),
+            seen: seen.into(),
+            call: call.to_owned(),
+            errno: None,
+            path: path.into(),
+        }
+    }
+
     /// The observation in addition to the error; empty if the error is all.
     pub fn beyond_the_error(&self) -> String {
         match self.errno {
@@ -194,125 +205,6 @@ impl Evidence {
             None if self.expected.is_empty() => self.seen.clone(),
             None => format!("{}, not {}", self.seen, self.expected),
         }
-    }
-}
-
-fn failed(call: &str, errno: Errno, path: PathBuf) -> Evidence {
-    Evidence {
-        expected: "success".to_owned(),
-        seen: described(errno),
-        call: call.to_owned(),
-        errno: Some(errno),
-        path,
-    }
-}
-
-/// Errors that show nothing about a promise: no space, or the directory is unusable.
-const UNDECIDED: [Errno; 6] = [
-    Errno::EDQUOT,
-    Errno::EMFILE,
-    Errno::ENFILE,
-    Errno::ENOSPC,
-    Errno::ENOTCONN,
-    Errno::EROFS,
-];
-
-/// True if an error shows nothing about a promise.
-pub(super) fn undecides(errno: Errno) -> bool {
-    let limited = || {
-        // Unknown counts as no limit.
-        let limit = getrlimit(Resource::RLIMIT_FSIZE);
-        limit.is_ok_and(|(soft, _)| soft != RLIM_INFINITY)
-    };
-    UNDECIDED.contains(&errno) || errno == Errno::EFBIG && limited()
-}
-
-/// Errors with which a file system reports that it does not support something.
-const UNSUPPORTED: [Errno; 3] = [Errno::EOPNOTSUPP, Errno::ENOSYS, Errno::ENOTTY];
-
-/// A call that was made: its object and its result.
-#[must_use]
-pub(super) struct Did<T> {
-    call: &'static str,
-    path: PathBuf,
-    /// True if the test must end, so that no conclusion is drawn.
-    stopped: bool,
-    pub(super) result: Result<T, Errno>,
-}
-
-impl<T> Did<T> {
-    fn breach(self, kind: fn(Evidence) -> Verdict, errno: Errno) -> Breach {
-        Breach(Box::new(kind(failed(self.call, errno, self.path))))
-    }
-
-    /// Ends an attempt that must stop.
-    fn going_on(self) -> Result<Did<T>, Breach> {
-        match self.stopped {
-            false => Ok(self),
-            true => Err(Breach(Box::new(Verdict::Undecided(Evidence {
-                seen: "interrupted".to_owned(),
-                call: self.call.to_owned(),
-                path: self.path,
-                ..Evidence::default()
-            })))),
-        }
-    }
-
-    /// Expects success, by the promise.
-    pub(super) fn ok(self) -> Result<T, Breach> {
-        let this = self.going_on()?;
-        match this.result {
-            Ok(done) => Ok(done),
-            Err(errno) if undecides(errno) => Err(this.breach(Verdict::Undecided, errno)),
-            Err(errno) => Err(this.breach(Verdict::Broken, errno)),
-        }
-    }
-
-    /// Like [`Did::ok`], but the file system may report that it does not support the call, also
-    /// with one of `more`.
-    pub(super) fn able(self, more: &[Errno]) -> Result<T, Breach> {
-        match self.result {
-            Err(errno) if UNSUPPORTED.contains(&errno) || more.contains(&errno) => {
-                Err(self.breach(Verdict::Unsupported, errno))
-            }
-            _ => self.ok(),
-        }
-    }
-
-    /// Expects success of a call that only prepares the test.
-    pub(super) fn ready(self) -> Result<T, Breach> {
-        let this = self.going_on()?;
-        match this.result {
-            Ok(done) => Ok(done),
-            Err(errno) => Err(this.breach(Verdict::Undecided, errno)),
-        }
-    }
-
-    /// Expects failure with this error, by the promise.
-    pub(super) fn fails(self, errno: Errno) -> Kept {
-        self.fails_with(&[errno])
-    }
-
-    /// Expects failure with one of these errors, by the promise.
-    pub(super) fn fails_with(self, errors: &[Errno]) -> Kept {
-        let this = self.going_on()?;
-        let (seen, errno) = match &this.result {
-            Err(errno) if errors.contains(errno) => return Ok(()),
-            Err(errno) if undecides(*errno) => {
-                let errno = *errno;
-                return Err(this.breach(Verdict::Undecided, errno));
-            }
-            Err(errno) => (described(*errno), Some(*errno)),
-            Ok(_) => ("success".to_owned(), None),
-        };
-        let names: Vec<String> = errors.iter().map(|errno| format!("{errno:?}")).collect();
-        Err(Breach(Box::new(Verdict::Broken(Evidence {
-            expected: names.join(" or "),
-            seen,
-            call: this.call.to_owned(),
-            errno,
-            path: this.path,
-        }))))
     }
 }
 
@@ -326,6 +218,9 @@ pub(super) struct Listed {
 
 /// More entries than any directory in these tests.
 const LISTED_MAX: usize = 20_000;
+
+/// Creates a file, open for reading and writing.
+pub(super) const NEW: OFlag = OFlag::O_CREAT.union(OFlag::O_EXCL).union(OFlag::O_RDWR);
 
 /// A user who is neither root nor the owner of anything.
 pub(super) const USER: u32 = 54_321;
@@ -474,34 +369,6 @@ impl<'a> Ground<'a> {
         }
     }
 
-    /// Expects the mode of a file to be equal, by the promise.
-    pub(super) fn same_mode(
-        &self,
-        call: &'static str,
-        name: impl AsRef<Path>,
-        (expected, seen): (u32, u32),
-    ) -> Kept {
-        let octal = |mode: u32| format!("mode {mode:04o}");
-        match expected == seen {
-            true => Ok(()),
-            false => self.broken(call, name, octal(expected), octal(seen)),
-        }
-    }
-
-    /// Expects the type of a file; `mode` is `st_mode`.
-    pub(super) fn same_type(
-        &self,
-        call: &'static str,
-        name: impl AsRef<Path>,
-        (expected, mode): (u32, u32),
-    ) -> Kept {
-        let seen = mode & libc::S_IFMT;
-        match expected == seen {
-            true => Ok(()),
-            false => self.broken(call, name, type_of(expected), type_of(seen)),
-        }
-    }
-
     /// Expects a condition to be true, by the promise.
     pub(super) fn is(
         &self,
@@ -523,24 +390,12 @@ impl<'a> Ground<'a> {
         expected: String,
         seen: String,
     ) -> Kept {
-        Err(Breach(Box::new(Verdict::Broken(Evidence {
-            expected,
-            seen,
-            call: call.to_owned(),
-            errno: None,
-            path: self.directory.join(name),
-        }))))
+        Err(broken(call, self.directory.join(name), expected, seen))
     }
 
     /// A value is not as expected.
     pub(super) fn breach(&self, call: &'static str, expected: String, seen: String) -> Breach {
-        Breach(Box::new(Verdict::Broken(Evidence {
-            expected,
-            seen,
-            call: call.to_owned(),
-            errno: None,
-            path: self.directory.clone(),
-        })))
+        broken(call, self.directory.clone(), expected, seen)
     }
 
     /// The file system refuses it with an error; `seen` is a further observation, or empty.
@@ -557,13 +412,8 @@ impl<'a> Ground<'a> {
 
     /// It cannot be decided here.
     pub(super) fn undecided(&self, call: &'static str, seen: impl Into<String>) -> Breach {
-        Breach(Box::new(Verdict::Undecided(Evidence {
-            expected: String::new(),
-            seen: seen.into(),
-            call: call.to_owned(),
-            errno: None,
-            path: self.directory.clone(),
-        })))
+        let evidence = Evidence::new(call, seen, &self.directory);
+        Breach(Box::new(Verdict::Undecided(evidence)))
     }
 }
 
@@ -632,7 +482,7 @@ impl Ground<'_> {
         self.did("symlinkat", name, result)
     }
 
-    pub(super) fn readlink(&self, name: impl AsRef<Path>) -> Did<std::ffi::OsString> {
+    pub(super) fn readlink(&self, name: impl AsRef<Path>) -> Did<OsString> {
         let target = readlink(&self.at(&name));
         self.did("readlink", name, target)
     }
@@ -737,6 +587,15 @@ impl Ground<'_> {
         }
     }
 
+    /// Sets the length of an open file.
+    pub(super) fn ftruncate(&self, name: impl AsRef<Path>, fd: impl AsFd, length: i64) -> Did<()> {
+        self.did("ftruncate", name, nix::unistd::ftruncate(fd, length))
+    }
+
+    pub(super) fn fsync(&self, name: impl AsRef<Path>, fd: impl AsFd) -> Did<()> {
+        self.did("fsync", name, nix::unistd::fsync(fd))
+    }
+
     pub(super) fn opened_directory(&self, name: impl AsRef<Path>) -> Did<nix::dir::Dir> {
         let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
         let opened = nix::dir::Dir::open(&self.at(&name), flags, Mode::empty());
@@ -746,6 +605,7 @@ impl Ground<'_> {
 
 #[cfg(test)]
 mod tests {
+    use super::did::UNDECIDED;
     use super::*;
 
     #[test]
@@ -822,13 +682,16 @@ mod tests {
             }
         };
         let shown = |expected: &str, seen: &str| (expected.to_owned(), seen.to_owned());
-        assert_eq!(
-            seen(|g| g.same_mode("stat", "a", (0o640, 0o4755))),
-            shown("mode 0640", "mode 4755")
-        );
-        assert_eq!(
-            seen(|g| g.same_type("stat", "a", (libc::S_IFLNK, libc::S_IFREG | 0o644))),
-            shown("a symbolic link", "a regular file")
-        );
+        let mode = seen(|g| {
+            g.put("a", b"")?;
+            g.chmod("a", 0o4755).ready()?;
+            g.stat("a").mode(0o640)
+        });
+        assert_eq!(mode, shown("mode 0640", "mode 4755"));
+        let kind = seen(|g| {
+            g.put("a", b"")?;
+            g.stat("a").kind(libc::S_IFLNK)
+        });
+        assert_eq!(kind, shown("a symbolic link", "a regular file"));
     }
 }

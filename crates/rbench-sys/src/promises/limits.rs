@@ -41,9 +41,8 @@ const PROMISES: &[Promise] = &[
             let mut offset = 0;
             while offset < length {
                 let part = BLOCK.min((length - offset) as usize);
-                let content = g.read("filler", &fd, part, offset).ok()?;
                 data(g, offset, &mut block);
-                g.bytes("pread64", "filler", &block[..part], &content)?;
+                g.read("filler", &fd, part, offset).bytes(&block[..part])?;
                 offset += BLOCK as i64;
             }
             Ok(())
@@ -68,13 +67,9 @@ const PROMISES: &[Promise] = &[
         let start = std::time::Instant::now();
         // Some file systems free space in the background.
         while g.write("a", &fd, &pattern(1 << 20), 0).result.is_err() {
-            let late = start.elapsed().as_secs() >= 5;
-            g.is(
-                "pwrite64",
-                "a",
-                !late,
-                ("space for 1 MiB", "none after 5 s"),
-            )?;
+            let soon = start.elapsed().as_secs() < 5;
+            let words = ("space for 1 MiB", "none after 5 s");
+            g.is("pwrite64", "a", soon, words)?;
             std::thread::sleep(std::time::Duration::from_millis(20));
         }
         Ok(())
@@ -87,14 +82,10 @@ const PROMISES: &[Promise] = &[
             let before = free(g)?;
             let fd = g.file("a")?;
             g.write("a", &fd, &pattern(4 << 20), 0).ready()?;
-            g.did("fsync", "a", nix::unistd::fsync(&fd)).ready()?;
+            g.fsync("a", &fd).ready()?;
             let less = before.saturating_sub(free(g)?);
-            g.is(
-                "statvfs",
-                ".",
-                less >= 2 << 20,
-                ("4 MiB less", &format!("{less} bytes less")),
-            )
+            let words = ("4 MiB less", format!("{less} bytes less"));
+            g.is("statvfs", ".", less >= 2 << 20, (words.0, &words.1))
         },
     ),
 ];
@@ -108,10 +99,8 @@ fn free(g: &Ground) -> Result<u64, Breach> {
 fn small(g: &Ground) -> Result<(), Breach> {
     let totals = g.did("statvfs", ".", statvfs(&g.at("."))).ready()?;
     let bytes = |blocks: u64| blocks.saturating_mul(totals.fragment_size());
-    match fillable(bytes(totals.blocks()), bytes(totals.blocks_free())) {
-        Ok(()) => Ok(()),
-        Err(why) => Err(Breach::left_out(why)),
-    }
+    let fillable = fillable(bytes(totals.blocks()), bytes(totals.blocks_free()));
+    fillable.map_err(Breach::left_out)
 }
 
 /// Decides whether a file system with this size and free space is filled; the error is
@@ -163,7 +152,7 @@ fn fill(g: &Ground) -> Result<i64, Breach> {
         }
     }
     // A file system may report late errors here.
-    match g.did("fsync", "filler", nix::unistd::fsync(&fd)).result {
+    match g.fsync("filler", &fd).result {
         Ok(()) => Ok(length),
         Err(errno) => {
             let message = format!("fsync fails with {errno:?} for acknowledged data");

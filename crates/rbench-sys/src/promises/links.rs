@@ -1,12 +1,10 @@
 //! Hard and symbolic links, and files that have lost their names.
 
-use std::ffi::OsString;
-
 use nix::errno::Errno;
 use nix::fcntl::OFlag;
 
 use super::Group;
-use super::ground::{Promise, pattern, promise};
+use super::ground::{NEW, Promise, pattern, promise};
 
 pub(super) const GROUP: Group = Group {
     name: "links",
@@ -25,12 +23,7 @@ const PROMISES: &[Promise] = &[
             g.write("a", &fd, b"behind", 0).ready()?;
             drop(fd);
             g.holds("b", b"behind")?;
-            g.same(
-                "stat",
-                "b",
-                "inode",
-                (g.stat("a").ok()?.st_ino, g.stat("b").ok()?.st_ino),
-            )
+            g.stat("b").inode(g.stat("a").ok()?.st_ino)
         },
     ),
     promise(
@@ -38,11 +31,11 @@ const PROMISES: &[Promise] = &[
         "link and unlink change the link count",
         |g| {
             g.put("a", b"two")?;
-            g.same("stat", "a", "links", (1, g.stat("a").ok()?.st_nlink))?;
+            g.stat("a").links(1)?;
             g.link("a", "b").able(&[Errno::EPERM])?;
-            g.same("stat", "a", "links", (2, g.stat("a").ok()?.st_nlink))?;
+            g.stat("a").links(2)?;
             g.unlink("a").ready()?;
-            g.same("stat", "b", "links", (1, g.stat("b").ok()?.st_nlink))
+            g.stat("b").links(1)
         },
     ),
     promise(
@@ -53,7 +46,7 @@ const PROMISES: &[Promise] = &[
             g.link("a", "b").able(&[Errno::EPERM])?;
             g.put("c", b"y")?;
             g.rename("c", "b").ready()?;
-            g.same("stat", "a", "links", (1, g.stat("a").ok()?.st_nlink))?;
+            g.stat("a").links(1)?;
             g.holds("a", b"x")
         },
     ),
@@ -74,7 +67,7 @@ const PROMISES: &[Promise] = &[
             g.put("a", b"x")?;
             g.link("a", "b").able(&[Errno::EPERM])?;
             g.chmod("a", 0o640).ready()?;
-            g.same_mode("stat", "b", (0o640, g.stat("b").ok()?.st_mode & 0o7777))
+            g.stat("b").mode(0o640)
         },
     ),
     promise("links.hard.many", "a file can have 100 names", |g| {
@@ -83,7 +76,7 @@ const PROMISES: &[Promise] = &[
             g.link("a", format!("a{number}"))
                 .able(&[Errno::EPERM, Errno::EMLINK])?;
         }
-        g.same("stat", "a", "links", (100, g.stat("a").ok()?.st_nlink))
+        g.stat("a").links(100)
     }),
     promise(
         "links.hard.of-symlink",
@@ -92,8 +85,7 @@ const PROMISES: &[Promise] = &[
             g.put("target", b"x")?;
             g.symlink("target", "link").ready()?;
             g.link("link", "second").able(&[Errno::EPERM])?;
-            let mode = g.lstat("second").ok()?.st_mode;
-            g.same_type("lstat", "second", (nix::libc::S_IFLNK, mode))
+            g.lstat("second").kind(nix::libc::S_IFLNK)
         },
     ),
     promise(
@@ -107,13 +99,7 @@ const PROMISES: &[Promise] = &[
                 ("d", " "),
             ] {
                 g.symlink(target, name).able(&[Errno::EPERM])?;
-                let link_target = g.readlink(name).ok()?;
-                g.same(
-                    "readlink",
-                    name,
-                    "target",
-                    (OsString::from(target), link_target),
-                )?;
+                g.readlink(name).target(target)?;
             }
             Ok(())
         },
@@ -126,14 +112,9 @@ const PROMISES: &[Promise] = &[
             // Some keep it within one of their blocks.
             g.symlink(&target, "link")
                 .able(&[Errno::EPERM, Errno::ENAMETOOLONG])?;
-            let link_target = g.readlink("link").ok()?;
-            g.same("readlink", "link", "length", (4095, link_target.len()))?;
-            g.is(
-                "readlink",
-                "link",
-                link_target == *target,
-                ("the target", "another target"),
-            )
+            let read = || g.readlink("link");
+            read().has("length", 4095, |target| target.len())?;
+            read().shows(|found| found == *target, ("the target", "another target"))
         },
     ),
     promise(
@@ -141,8 +122,7 @@ const PROMISES: &[Promise] = &[
         "the size of a symbolic link is the length of its target",
         |g| {
             g.symlink("four", "link").able(&[Errno::EPERM])?;
-            let attributes = g.lstat("link").ok()?;
-            g.same("lstat", "link", "size", (4, attributes.st_size))
+            g.lstat("link").size(4)
         },
     ),
     promise(
@@ -153,13 +133,8 @@ const PROMISES: &[Promise] = &[
             g.symlink("target", "link").able(&[Errno::EPERM])?;
             g.holds("link", b"x")?;
             g.chmod("link", 0o640).ok()?;
-            g.same_mode(
-                "stat",
-                "target",
-                (0o640, g.stat("target").ok()?.st_mode & 0o7777),
-            )?;
-            let mode = g.stat("link").ok()?.st_mode;
-            g.same_type("stat", "link", (nix::libc::S_IFREG, mode))
+            g.stat("target").mode(0o640)?;
+            g.stat("link").kind(nix::libc::S_IFREG)
         },
     ),
     promise(
@@ -197,8 +172,7 @@ const PROMISES: &[Promise] = &[
         "open of a symbolic link with O_CREAT and O_EXCL fails with EEXIST",
         |g| {
             g.symlink("made", "link").able(&[Errno::EPERM])?;
-            g.open("link", OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_RDWR)
-                .fails(Errno::EEXIST)?;
+            g.open("link", NEW).fails(Errno::EEXIST)?;
             g.gone("made")
         },
     ),
@@ -253,8 +227,7 @@ const PROMISES: &[Promise] = &[
             g.unlink("a").ready()?;
             g.write("a", &fd, b"behind", 6).ok()?;
             g.holds_open("a", &fd, b"beforebehind")?;
-            g.did("ftruncate", "a", nix::unistd::ftruncate(&fd, 3))
-                .ok()?;
+            g.ftruncate("a", &fd, 3).ok()?;
             g.holds_open("a", &fd, b"bef")
         },
     ),
@@ -275,7 +248,7 @@ const PROMISES: &[Promise] = &[
             let fd = g.file("a")?;
             g.write("a", &fd, b"12345", 0).ready()?;
             g.unlink("a").ready()?;
-            g.same("fstat", "a", "size", (5, g.fstat("a", &fd).ok()?.st_size))
+            g.fstat("a", &fd).size(5)
         },
     ),
     promise(
@@ -284,7 +257,7 @@ const PROMISES: &[Promise] = &[
         |g| {
             let fd = g.file("a")?;
             g.unlink("a").ready()?;
-            g.same("fstat", "a", "links", (0, g.fstat("a", &fd).ok()?.st_nlink))
+            g.fstat("a", &fd).links(0)
         },
     ),
     promise(
@@ -293,7 +266,7 @@ const PROMISES: &[Promise] = &[
         |g| {
             let _fd = g.file("a")?;
             g.unlink("a").ready()?;
-            g.same("getdents64", ".", "entries", (0, g.list(".").ok()?.len()))
+            g.list(".").count(0)
         },
     ),
     promise(
@@ -315,11 +288,7 @@ const PROMISES: &[Promise] = &[
             let mode = nix::sys::stat::Mode::from_bits_truncate(0o600);
             g.did("fchmod", "a", nix::sys::stat::fchmod(&fd, mode))
                 .ok()?;
-            g.same_mode(
-                "fstat",
-                "a",
-                (0o600, g.fstat("a", &fd).ok()?.st_mode & 0o7777),
-            )
+            g.fstat("a", &fd).mode(0o600)
         },
     ),
     promise(

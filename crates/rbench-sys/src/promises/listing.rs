@@ -7,10 +7,10 @@ use std::os::fd::{AsRawFd as _, OwnedFd};
 use nix::dir::Type;
 use nix::errno::Errno;
 use nix::fcntl::OFlag;
-use nix::libc;
 
 use super::Group;
-use super::ground::{Breach, Ground, Kept, Promise, promise};
+use super::ground::{Breach, Did, Ground, Kept, Listed, Promise, promise};
+use crate::dirents::{self, Record, Records};
 
 pub(super) const GROUP: Group = Group {
     name: "listing",
@@ -27,7 +27,7 @@ const PROMISES: &[Promise] = &[
         "a new directory has only the entries '.' and '..'",
         |g| {
             g.dir("d")?;
-            g.same("getdents64", "d", "entries", (0, g.list("d").ok()?.len()))
+            g.list("d").count(0)
         },
     ),
     promise(
@@ -45,7 +45,7 @@ const PROMISES: &[Promise] = &[
             g.dir("d")?;
             g.list("d").ready()?;
             g.put("d/new", b"")?;
-            g.same("getdents64", "d", "entries", (1, g.list("d").ok()?.len()))
+            g.list("d").count(1)
         },
     ),
     promise(
@@ -57,8 +57,7 @@ const PROMISES: &[Promise] = &[
             g.put("d/b", b"")?;
             g.list("d").ready()?;
             g.unlink("d/a").ready()?;
-            let listed: Vec<String> = names(g.list("d").ok()?).into_keys().collect();
-            g.same("getdents64", "d", "entries", (vec!["b".to_owned()], listed))
+            g.list("d").has("entries", vec!["b".to_owned()], sorted)
         },
     ),
     promise(
@@ -69,8 +68,7 @@ const PROMISES: &[Promise] = &[
             g.put("d/a", b"")?;
             g.list("d").ready()?;
             g.rename("d/a", "d/b").ready()?;
-            let listed: Vec<String> = names(g.list("d").ok()?).into_keys().collect();
-            g.same("getdents64", "d", "entries", (vec!["b".to_owned()], listed))
+            g.list("d").has("entries", vec!["b".to_owned()], sorted)
         },
     ),
     promise(
@@ -109,12 +107,8 @@ const PROMISES: &[Promise] = &[
             g.same("getdents64", "d", "entries", (10, all.len()))?;
             for entry in all {
                 let name = format!("d/{}", entry.name.to_string_lossy());
-                g.same(
-                    "getdents64",
-                    &name,
-                    "inode",
-                    (g.lstat(&name).ok()?.st_ino, entry.ino),
-                )?;
+                let inode = g.lstat(&name).ok()?.st_ino;
+                g.same("getdents64", &name, "inode", (inode, entry.ino))?;
             }
             Ok(())
         },
@@ -127,24 +121,14 @@ const PROMISES: &[Promise] = &[
             let fd = directory(g, "d")?;
             let all = rest(g, &fd)?;
             let of = |name: &[u8]| {
-                all.iter()
-                    .filter(|entry| entry.name.to_bytes() == name)
-                    .count()
+                let named = all.iter().filter(|entry| entry.name.to_bytes() == name);
+                named.map(|entry| entry.ino).collect::<Vec<u64>>()
             };
-            g.same(
-                "getdents64",
-                "d",
-                "times '.' and '..'",
-                ((1, 1), (of(b"."), of(b".."))),
-            )?;
-            let own = all.iter().find(|entry| entry.name.to_bytes() == b".");
-            let own = own.map_or(0, |entry| entry.ino);
-            g.same(
-                "getdents64",
-                "d",
-                "inode of '.'",
-                (g.stat("d").ok()?.st_ino, own),
-            )
+            let (dot, dots) = (of(b"."), of(b".."));
+            let times = ((1, 1), (dot.len(), dots.len()));
+            g.same("getdents64", "d", "times '.' and '..'", times)?;
+            let inodes = (g.stat("d").ok()?.st_ino, dot[0]);
+            g.same("getdents64", "d", "inode of '.'", inodes)
         },
     ),
     promise("listing.rewind", "a rewound listing shows changes", |g| {
@@ -157,12 +141,8 @@ const PROMISES: &[Promise] = &[
         back_to(g, &fd, 0)?;
         let all = rest(g, &fd)?;
         let shown = |name: &[u8]| all.iter().any(|entry| entry.name.to_bytes() == name);
-        g.same(
-            "getdents64",
-            "d",
-            "'a' and 'b' listed",
-            ((false, true), (shown(b"a"), shown(b"b"))),
-        )
+        let both = ((false, true), (shown(b"a"), shown(b"b")));
+        g.same("getdents64", "d", "'a' and 'b' listed", both)
     }),
     promise(
         "listing.cookie",
@@ -171,8 +151,7 @@ const PROMISES: &[Promise] = &[
             filled(g)?;
             let fd = directory(g, "d")?;
             let all = rest(g, &fd)?;
-            let dot = |entry: &&Entry| matches!(entry.name.to_bytes(), b"." | b"..");
-            let own = all.len() - all.iter().filter(dot).count();
+            let own = all.iter().filter(|entry| !entry.is_dots()).count();
             g.same("getdents64", "d", "entries", (MANY, own))?;
             for at in [0, 1, 7, all.len() / 2, all.len() - 2] {
                 back_to(g, &fd, all[at].cookie)?;
@@ -199,16 +178,13 @@ const PROMISES: &[Promise] = &[
                     break;
                 }
                 for entry in part {
-                    if matches!(entry.name.to_bytes(), b"." | b"..") {
+                    if entry.is_dots() {
                         continue;
                     }
                     let name = entry.name.to_string_lossy().into_owned();
-                    if *seen
-                        .entry(name.clone())
-                        .and_modify(|n| *n += 1)
-                        .or_insert(1)
-                        == 1
-                    {
+                    let times = seen.entry(name.clone()).or_insert(0);
+                    *times += 1;
+                    if *times == 1 {
                         g.unlink(format!("d/{name}")).ready()?;
                     }
                 }
@@ -256,16 +232,12 @@ const PROMISES: &[Promise] = &[
             g.dir("d")?;
             let fd = directory(g, "d")?;
             g.rmdir("d").ready()?;
-            match some_of(g, &fd).result {
-                Err(Errno::ENOENT) => Ok(()),
-                Ok(all) => {
-                    let others = all
-                        .iter()
-                        .filter(|e| !matches!(e.name.to_bytes(), b"." | b".."));
-                    g.same("getdents64", "d", "entries", (0, others.count()))
-                }
-                Err(errno) => g.did("getdents64", "d", Err::<(), _>(errno)).ok(),
+            let listed = some_of(g, &fd);
+            if let Err(Errno::ENOENT) = listed.result {
+                return Ok(());
             }
+            let others = |all: Vec<Entry>| all.iter().filter(|entry| !entry.is_dots()).count();
+            listed.has("entries", 0, others)
         },
     ),
     promise(
@@ -274,8 +246,7 @@ const PROMISES: &[Promise] = &[
         |g| {
             g.put("a", b"")?;
             let fd = g.open("a", OFlag::O_RDONLY).ready()?;
-            g.did("getdents64", "a", some_of(g, &fd).result.map(drop))
-                .fails(Errno::ENOTDIR)
+            some_of(g, &fd).fails(Errno::ENOTDIR)
         },
     ),
     promise(
@@ -283,25 +254,12 @@ const PROMISES: &[Promise] = &[
         "a directory that does not change is always listed in the same order",
         |g| {
             filled(g)?;
-            let one: Vec<CString> = g
-                .list("d")
-                .ok()?
-                .into_iter()
-                .map(|entry| entry.name)
-                .collect();
-            let two: Vec<CString> = g
-                .list("d")
-                .ok()?
-                .into_iter()
-                .map(|entry| entry.name)
-                .collect();
+            let names = |all: Vec<Listed>| all.into_iter().map(|entry| entry.name);
+            let one: Vec<CString> = names(g.list("d").ok()?).collect();
             g.same("getdents64", "d", "entries", (MANY, one.len()))?;
-            g.is(
-                "getdents64",
-                "d",
-                one == two,
-                ("the same order twice", "another order"),
-            )
+            let same = |all| names(all).eq(one);
+            g.list("d")
+                .shows(same, ("the same order twice", "another order"))
         },
     ),
 ];
@@ -315,7 +273,12 @@ fn filled(g: &Ground) -> Kept {
     Ok(())
 }
 
-fn names(all: Vec<super::ground::Listed>) -> BTreeMap<String, usize> {
+/// The names of a listing, in the order of bytes.
+fn sorted(all: Vec<Listed>) -> Vec<String> {
+    names(all).into_keys().collect()
+}
+
+fn names(all: Vec<Listed>) -> BTreeMap<String, usize> {
     let mut names = BTreeMap::new();
     for entry in all {
         *names
@@ -330,12 +293,8 @@ fn once(g: &Ground, seen: &BTreeMap<String, usize>, numbers: std::ops::Range<usi
     let times = |number: usize| seen.get(&format!("file-{number}")).copied().unwrap_or(0);
     let missing = numbers.clone().filter(|number| times(*number) == 0).count();
     let more = numbers.filter(|number| times(*number) > 1).count();
-    g.same(
-        "getdents64",
-        "d",
-        "missing and more than once",
-        ((0, 0), (missing, more)),
-    )
+    let counts = ((0, 0), (missing, more));
+    g.same("getdents64", "d", "missing and more than once", counts)
 }
 
 /// An entry as the kernel returns it.
@@ -343,6 +302,12 @@ struct Entry {
     name: CString,
     ino: u64,
     cookie: i64,
+}
+
+impl Entry {
+    fn is_dots(&self) -> bool {
+        matches!(self.name.to_bytes(), b"." | b"..")
+    }
 }
 
 fn directory(g: &Ground, name: &str) -> Result<OwnedFd, Breach> {
@@ -372,40 +337,19 @@ fn some(g: &Ground, fd: &OwnedFd) -> Result<Vec<Entry>, Breach> {
 }
 
 /// The entries that one call returns, in a buffer for a few dozen.
-fn some_of(g: &Ground, fd: &OwnedFd) -> super::ground::Did<Vec<Entry>> {
+fn some_of(g: &Ground, fd: &OwnedFd) -> Did<Vec<Entry>> {
     const SIZE: usize = 2048;
-    let mut buffer = vec![0_u8; SIZE];
-    // SAFETY: the kernel writes at most `SIZE` bytes to the buffer.
-    let n = unsafe {
-        libc::syscall(
-            libc::SYS_getdents64,
-            fd.as_raw_fd(),
-            buffer.as_mut_ptr(),
-            SIZE,
-        )
+    let mut buffer = [0; SIZE];
+    let entry = |record: Result<Record, Errno>| {
+        let record = record?;
+        let [ino, cookie] = record.numbers();
+        Ok(Entry {
+            name: record.name()?.to_owned(),
+            ino,
+            cookie: cookie as i64,
+        })
     };
-    let parsed = Errno::result(n).map(|n| entries(&buffer[..n as usize]));
-    g.did("getdents64", "d", parsed)
-}
-
-/// Parses records of `struct linux_dirent64`: inode, cookie, length, type, name.
-fn entries(mut bytes: &[u8]) -> Vec<Entry> {
-    let mut all = Vec::new();
-    while let (Some(ino), Some(cookie), Some(length)) =
-        (bytes.get(..8), bytes.get(8..16), bytes.get(16..18))
-    {
-        let number = |bytes: &[u8]| bytes.iter().rev().fold(0, |n, b| n << 8 | u64::from(*b));
-        let (ino, cookie, length) = (number(ino), number(cookie) as i64, number(length) as usize);
-        let Some(name) = bytes.get(19..length) else {
-            break;
-        };
-        let end = name
-            .iter()
-            .position(|byte| *byte == 0)
-            .unwrap_or(name.len());
-        let name = CString::new(&name[..end]).unwrap_or_default();
-        all.push(Entry { name, ino, cookie });
-        bytes = &bytes[length..];
-    }
-    all
+    let records = dirents::read(fd.as_raw_fd(), &mut buffer);
+    let entries = records.and_then(|records| Records(records).map(entry).collect());
+    g.did("getdents64", "d", entries)
 }

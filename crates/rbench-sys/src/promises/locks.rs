@@ -76,29 +76,15 @@ const PROMISES: &[Promise] = &[
         |g| {
             let held = flock(g, g.file("a")?, FlockArg::LockExclusiveNonblock).able(&[])?;
             let next = g.reopened("a")?;
-            let (sender, receiver) = channel();
-            started(g, move || {
-                let got = Flock::lock(next, FlockArg::LockExclusive).map(drop);
-                // The receiver may be gone.
-                let _ = sender.send(got.map_err(|(_, errno)| errno));
-            })?;
-            let early = receiver.recv_timeout(Duration::from_millis(50));
-            g.is(
-                "flock",
-                "a",
-                early.is_err(),
-                ("waits for the lock", "does not wait"),
-            )?;
-            drop(held);
-            match receiver.recv_timeout(SOON) {
-                Ok(got) => g.did("flock", "a", got).ok(),
-                Err(_) => g.broken(
-                    "flock",
-                    "a",
-                    "the lock".to_owned(),
-                    "nothing within 10 s".to_owned(),
-                ),
-            }
+            let wait = move || {
+                let got = Flock::lock(next, FlockArg::LockExclusive);
+                got.map(drop).map_err(|(_, errno)| errno)
+            };
+            let release = || {
+                drop(held);
+                Ok(())
+            };
+            hand_over(g, "flock", wait, release)
         },
     ),
     promise(
@@ -131,13 +117,9 @@ const PROMISES: &[Promise] = &[
             posix(g, &one, range(libc::F_WRLCK, 100, 50)).able(&[])?;
             let lock = held(g, &two, 0, 0)?;
             let lock_fields = (i32::from(lock.l_type), lock.l_start, lock.l_len, lock.l_pid);
-            let me = std::process::id() as i32;
-            g.same(
-                "fcntl",
-                "a",
-                "type, start, length, process",
-                ((libc::F_WRLCK, 100, 50, me), lock_fields),
-            )
+            let expected = (libc::F_WRLCK, 100, 50, std::process::id() as i32);
+            let what = "type, start, length, process";
+            g.same("fcntl", "a", what, (expected, lock_fields))
         },
     ),
     promise(
@@ -270,29 +252,12 @@ const PROMISES: &[Promise] = &[
         |g| {
             let (one, two) = two(g)?;
             ofd(g, &one, range(libc::F_WRLCK, 0, 0)).able(&[Errno::EINVAL])?;
-            let (sender, receiver) = channel();
-            started(g, move || {
-                let got = fcntl(&two, FcntlArg::F_OFD_SETLKW(&range(libc::F_WRLCK, 0, 0)));
-                // The receiver may be gone.
-                let _ = sender.send(got.map(drop));
-            })?;
-            let early = receiver.recv_timeout(Duration::from_millis(50));
-            g.is(
-                "fcntl",
-                "a",
-                early.is_err(),
-                ("waits for the lock", "does not wait"),
-            )?;
-            ofd(g, &one, range(libc::F_UNLCK, 0, 0)).ok()?;
-            match receiver.recv_timeout(SOON) {
-                Ok(got) => g.did("fcntl", "a", got).ok(),
-                Err(_) => g.broken(
-                    "fcntl",
-                    "a",
-                    "the lock".to_owned(),
-                    "nothing within 10 s".to_owned(),
-                ),
-            }
+            let wait = move || {
+                let whole = range(libc::F_WRLCK, 0, 0);
+                fcntl(&two, FcntlArg::F_OFD_SETLKW(&whole)).map(drop)
+            };
+            let release = || ofd(g, &one, range(libc::F_UNLCK, 0, 0)).ok();
+            hand_over(g, "fcntl", wait, release)
         },
     ),
 ];
@@ -300,20 +265,33 @@ const PROMISES: &[Promise] = &[
 /// Errors that show that another owner has the lock.
 const TAKEN: [Errno; 2] = [Errno::EAGAIN, Errno::EACCES];
 
-/// Starts a thread that waits.
-fn started(g: &Ground, work: impl FnOnce() + Send + 'static) -> Kept {
-    let thread = std::thread::Builder::new().spawn(work);
-    thread
-        .map(drop)
-        .map_err(|error| g.undecided("clone", format!("cannot start a thread: {error}")))
+/// Expects a thread that waits for the lock to get it when it is released, by the promise.
+fn hand_over(
+    g: &Ground,
+    call: &'static str,
+    wait: impl FnOnce() -> Result<(), Errno> + Send + 'static,
+    release: impl FnOnce() -> Kept,
+) -> Kept {
+    let (sender, receiver) = channel();
+    let waits = move || {
+        // The receiver may be gone.
+        let _ = sender.send(wait());
+    };
+    let thread = std::thread::Builder::new().spawn(waits);
+    thread.map_err(|error| g.undecided("clone", format!("cannot start a thread: {error}")))?;
+    let early = receiver.recv_timeout(Duration::from_millis(50));
+    let words = ("waits for the lock", "does not wait");
+    g.is(call, "a", early.is_err(), words)?;
+    release()?;
+    match receiver.recv_timeout(SOON) {
+        Ok(got) => g.did(call, "a", got).ok(),
+        Err(_) => g.is(call, "a", false, ("the lock", "nothing within 10 s")),
+    }
 }
 
 fn flock(g: &Ground, fd: OwnedFd, how: FlockArg) -> Did<Flock<OwnedFd>> {
-    g.did(
-        "flock",
-        "a",
-        Flock::lock(fd, how).map_err(|(_, errno)| errno),
-    )
+    let locked = Flock::lock(fd, how);
+    g.did("flock", "a", locked.map_err(|(_, errno)| errno))
 }
 
 /// Opens a new file twice.
@@ -336,11 +314,8 @@ fn posix(g: &Ground, fd: &OwnedFd, range: libc::flock) -> Did<()> {
 }
 
 fn ofd(g: &Ground, fd: &OwnedFd, range: libc::flock) -> Did<()> {
-    g.did(
-        "fcntl",
-        "a",
-        fcntl(fd, FcntlArg::F_OFD_SETLK(&range)).map(drop),
-    )
+    let done = fcntl(fd, FcntlArg::F_OFD_SETLK(&range));
+    g.did("fcntl", "a", done.map(drop))
 }
 
 /// The lock that conflicts with an exclusive one of this range, or F_UNLCK.

@@ -65,20 +65,23 @@ trait Subject: Sized {
     fn draw(draws: &mut Stream) -> Self::Operation;
 
     /// Performs an operation on both, and returns the difference.
-    fn step(
-        &mut self,
-        g: &Ground,
-        number: usize,
-        operation: &Self::Operation,
-    ) -> Result<Option<Wrong>, Breach>;
+    fn step(&mut self, g: &Ground, number: usize, operation: &Self::Operation) -> Compared;
+
+    /// Number of operations up to a difference that may have caused it.
+    const LATEST: usize = usize::MAX;
 
     /// The operations of `history` that may have caused the difference, including the last
     /// one.
     fn concerned(
         history: &[Numbered<Self::Operation>],
-        wrong: &Wrong,
-    ) -> Vec<Numbered<Self::Operation>>;
+        _wrong: &Wrong,
+    ) -> Vec<Numbered<Self::Operation>> {
+        history[history.len().saturating_sub(Self::LATEST)..].to_vec()
+    }
 }
+
+/// The difference between an object and its model, if there is one.
+type Compared = Result<Option<Wrong>, Breach>;
 
 /// An operation with its number, which determines its data.
 type Numbered<O> = (usize, O);
@@ -90,6 +93,26 @@ struct Wrong {
     at: Option<u64>,
     expected: String,
     seen: String,
+}
+
+impl Wrong {
+    /// A difference that concerns no byte.
+    fn new(expected: String, seen: String) -> Wrong {
+        Wrong {
+            at: None,
+            expected,
+            seen,
+        }
+    }
+
+    /// A byte that is not as expected.
+    fn byte(at: usize, expected: u8, seen: u8) -> Wrong {
+        let is = |value: u8| format!("byte {at} is {value:#04x}");
+        Wrong {
+            at: Some(at as u64),
+            ..Wrong::new(is(expected), is(seen))
+        }
+    }
 }
 
 fn check<S: Subject>(g: &Ground) -> Result<(), Breach> {
@@ -138,7 +161,7 @@ fn replay<S: Subject>(
     g: &Ground,
     number: usize,
     operations: &[Numbered<S::Operation>],
-) -> Result<Option<Wrong>, Breach> {
+) -> Compared {
     let mut subject = S::new(g, number)?;
     for (number, operation) in operations {
         if g.is_late() {

@@ -1,14 +1,17 @@
 //! Names: errors of operations, the lengths of names and paths, and their bytes.
 
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 
 use nix::errno::Errno;
 use nix::fcntl::{OFlag, RenameFlags};
+use nix::libc;
+use nix::sys::stat::SFlag;
 
 use super::Group;
-use super::ground::{Did, Ground, Kept, Promise, promise};
+use super::ground::{Did, Ground, Kept, NEW, Promise, promise};
 
 pub(super) const GROUP: Group = Group {
     name: "names",
@@ -161,9 +164,8 @@ const PROMISES: &[Promise] = &[
         |g| {
             g.put("file", b"")?;
             g.dir("d")?;
-            let flags = OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_RDWR;
-            g.open("file", flags).fails(Errno::EEXIST)?;
-            g.open("d", flags).fails(Errno::EEXIST)
+            g.open("file", NEW).fails(Errno::EEXIST)?;
+            g.open("d", NEW).fails(Errno::EEXIST)
         },
     ),
     promise(
@@ -317,15 +319,8 @@ const PROMISES: &[Promise] = &[
         |g| {
             g.put("file", b"old content")?;
             g.unlink("file").ready()?;
-            let fd = g
-                .open("file", OFlag::O_RDWR | OFlag::O_CREAT | OFlag::O_EXCL)
-                .ok()?;
-            g.same(
-                "fstat",
-                "file",
-                "size",
-                (0, g.fstat("file", &fd).ok()?.st_size),
-            )
+            let fd = g.open("file", NEW).ok()?;
+            g.fstat("file", &fd).size(0)
         },
     ),
     promise(
@@ -333,27 +328,22 @@ const PROMISES: &[Promise] = &[
         "mkdir creates an empty directory",
         |g| {
             g.mkdir("d", 0o755).ok()?;
-            let attributes = g.stat("d").ok()?;
-            g.same_type("stat", "d", (nix::libc::S_IFDIR, attributes.st_mode))?;
-            g.same("getdents64", "d", "entries", (0, g.list("d").ok()?.len()))
+            g.stat("d").kind(libc::S_IFDIR)?;
+            g.list("d").count(0)
         },
     ),
     promise("names.mkfifo.makes", "mkfifo creates a named pipe", |g| {
         g.mkfifo("pipe", 0o600).able(&[Errno::EPERM])?;
-        let attributes = g.lstat("pipe").ok()?;
-        g.same_type("lstat", "pipe", (nix::libc::S_IFIFO, attributes.st_mode))
+        g.lstat("pipe").kind(libc::S_IFIFO)
     }),
     promise(
         "names.socket.makes",
         "mknod creates a socket, and open of it fails with ENXIO",
         |g| {
-            let dev = nix::libc::S_IFSOCK;
-            let kind = nix::sys::stat::SFlag::from_bits_truncate(dev);
-            let result = nix::sys::stat::mknod(&g.at("socket"), kind, MODE, 0);
+            let result = nix::sys::stat::mknod(&g.at("socket"), SFlag::S_IFSOCK, MODE, 0);
             g.did("mknodat", "socket", result)
                 .able(&[Errno::EPERM, Errno::EINVAL])?;
-            let attributes = g.lstat("socket").ok()?;
-            g.same_type("lstat", "socket", (dev, attributes.st_mode))?;
+            g.lstat("socket").kind(libc::S_IFSOCK)?;
             g.open("socket", OFlag::O_RDWR).fails(Errno::ENXIO)
         },
     ),
@@ -385,13 +375,9 @@ const PROMISES: &[Promise] = &[
         |g| {
             let most = longest(g)?;
             let name = "n".repeat(most);
-            g.open(&name, OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_RDWR)
-                .ok()?;
+            g.open(&name, NEW).ok()?;
             g.there(&name)?;
-            let listed = g.list(".").ok()?;
-            let names_listed = listed
-                .iter()
-                .any(|entry| entry.name.to_bytes() == name.as_bytes());
+            let names_listed = g.entries(".").ok()?.contains(name.as_bytes());
             g.is(
                 "getdents64",
                 &name,
@@ -456,18 +442,14 @@ const PROMISES: &[Promise] = &[
             for byte in bytes() {
                 let bytes = [b'a', byte, b'z'];
                 let name = OsStr::from_bytes(&bytes);
-                g.open(name, OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_RDWR)
-                    .ok()?;
+                g.open(name, NEW).ok()?;
             }
-            let listed = g.entries(".").ok()?;
-            let missing = bytes().filter(|byte| !listed.contains(&[b'a', *byte, b'z'][..]));
-            let missing: Vec<u8> = missing.collect();
-            g.same(
-                "getdents64",
-                ".",
-                "bytes missing in listed names",
-                (vec![], missing),
-            )
+            let missing = |listed: BTreeSet<Vec<u8>>| -> Vec<u8> {
+                let missing = |byte: &u8| !listed.contains(&[b'a', *byte, b'z'][..]);
+                bytes().filter(missing).collect()
+            };
+            let what = "bytes missing in listed names";
+            g.entries(".").has(what, Vec::new(), missing)
         },
     ),
     promise(
@@ -477,15 +459,9 @@ const PROMISES: &[Promise] = &[
             for name in [
                 " ", "  ", " a", "a ", "...", ".a", "a.", "a..", "-", "~", "\n",
             ] {
-                g.open(name, OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_RDWR)
-                    .ok()?;
+                g.open(name, NEW).ok()?;
             }
-            g.same(
-                "getdents64",
-                ".",
-                "entries",
-                (11, g.entries(".").ok()?.len()),
-            )
+            g.entries(".").has("entries", 11, |all| all.len())
         },
     ),
     promise(
@@ -495,10 +471,8 @@ const PROMISES: &[Promise] = &[
             // é as one character, and as e with a combining accent.
             g.put("\u{e9}", b"one")?;
             g.open("e\u{301}", OFlag::O_RDONLY).fails(Errno::ENOENT)?;
-            let first = g.list(".").ok()?;
-            let right = first
-                .iter()
-                .all(|entry| entry.name.to_bytes() == "\u{e9}".as_bytes());
+            let listed = g.entries(".").ok()?;
+            let right = listed.iter().all(|name| name == "\u{e9}".as_bytes());
             g.is(
                 "getdents64",
                 "\u{e9}",
@@ -513,14 +487,8 @@ const PROMISES: &[Promise] = &[
         |g| {
             g.put("Case", b"")?;
             g.gone("cASE")?;
-            g.open("case", OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_RDWR)
-                .ok()?;
-            g.same(
-                "getdents64",
-                ".",
-                "entries",
-                (2, g.entries(".").ok()?.len()),
-            )
+            g.open("case", NEW).ok()?;
+            g.entries(".").has("entries", 2, |all| all.len())
         },
     ),
     promise(
@@ -535,8 +503,7 @@ const PROMISES: &[Promise] = &[
             g.there("a/d/../in-a")?;
             g.rename("a/d", "b/d").ready()?;
             g.there("b/d/../in-b")?;
-            let (above, b) = (g.stat("b/d/..").ok()?.st_ino, g.stat("b").ok()?.st_ino);
-            g.same("stat", "b/d/..", "inode", (b, above))
+            g.stat("b/d/..").inode(g.stat("b").ok()?.st_ino)
         },
     ),
 ];

@@ -1,14 +1,15 @@
 //! Promises about the flags of open.
 
-use std::os::fd::AsRawFd as _;
+use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::sync::{Barrier, OnceLock};
 
 use nix::errno::Errno;
 use nix::fcntl::{AT_FDCWD, AtFlags, OFlag};
+use nix::sys::stat::FileStat;
 use nix::unistd::{Whence, linkat, lseek, read, write};
 
 use super::Group;
-use super::ground::{Breach, Ground, Promise, pattern, promise};
+use super::ground::{Breach, Did, Ground, NEW, Promise, pattern, promise};
 
 pub(super) const GROUP: Group = Group {
     name: "open",
@@ -16,19 +17,12 @@ pub(super) const GROUP: Group = Group {
     promises: PROMISES,
 };
 
-const NEW: OFlag = OFlag::O_CREAT.union(OFlag::O_EXCL).union(OFlag::O_RDWR);
-
 const PROMISES: &[Promise] = &[
     promise("open.create.makes", "O_CREAT creates an empty file", |g| {
         let fd = g.open("a", OFlag::O_CREAT | OFlag::O_RDWR).ok()?;
-        let attributes = g.fstat("a", &fd).ok()?;
-        g.same(
-            "fstat",
-            "a",
-            "size and links",
-            ((0, 1), (attributes.st_size, attributes.st_nlink)),
-        )?;
-        g.same_type("fstat", "a", (nix::libc::S_IFREG, attributes.st_mode))
+        let found = || g.fstat("a", &fd);
+        found().has("size and links", (0, 1), |all| (all.st_size, all.st_nlink))?;
+        found().kind(nix::libc::S_IFREG)
     }),
     promise(
         "open.create.keeps",
@@ -39,11 +33,7 @@ const PROMISES: &[Promise] = &[
             let fd = g
                 .open_mode("a", OFlag::O_CREAT | OFlag::O_RDWR, 0o600)
                 .ok()?;
-            g.same_mode(
-                "fstat",
-                "a",
-                (0o640, g.fstat("a", &fd).ok()?.st_mode & 0o7777),
-            )?;
+            g.fstat("a", &fd).mode(0o640)?;
             g.holds_open("a", &fd, b"content")
         },
     ),
@@ -54,13 +44,8 @@ const PROMISES: &[Promise] = &[
             g.put("a", b"content")?;
             let before = g.stat("a").ready()?.st_ino;
             g.open("a", OFlag::O_WRONLY | OFlag::O_TRUNC).ok()?;
-            let attributes = g.stat("a").ok()?;
-            g.same(
-                "stat",
-                "a",
-                "size and inode",
-                ((0, before), (attributes.st_size, attributes.st_ino)),
-            )
+            let part = |found: FileStat| (found.st_size, found.st_ino);
+            g.stat("a").has("size and inode", (0, before), part)
         },
     ),
     promise(
@@ -175,8 +160,8 @@ const PROMISES: &[Promise] = &[
             for number in 0..20_u8 {
                 g.write("a", &one, &[number; 100], i64::from(number) * 100)
                     .ready()?;
-                let content = g.read("a", &two, 100, i64::from(number) * 100).ok()?;
-                g.bytes("pread64", "a", &[number; 100], &content)?;
+                let read = g.read("a", &two, 100, i64::from(number) * 100);
+                read.bytes(&[number; 100])?;
             }
             Ok(())
         },
@@ -188,20 +173,10 @@ const PROMISES: &[Promise] = &[
             let one = g.file("a")?;
             let two = g.reopened("a")?;
             g.write("a", &one, &[1; 1000], 0).ready()?;
-            g.same(
-                "fstat",
-                "a",
-                "size",
-                (1000, g.fstat("a", &two).ok()?.st_size),
-            )?;
-            g.same("stat", "a", "size", (1000, g.stat("a").ok()?.st_size))?;
+            g.fstat("a", &two).size(1000)?;
+            g.stat("a").size(1000)?;
             g.write("a", &two, &[1; 1000], 1000).ready()?;
-            g.same(
-                "fstat",
-                "a",
-                "size",
-                (2000, g.fstat("a", &one).ok()?.st_size),
-            )
+            g.fstat("a", &one).size(2000)
         },
     ),
     promise(
@@ -211,12 +186,14 @@ const PROMISES: &[Promise] = &[
             g.put("a", b"0123456789")?;
             let one = g.open("a", OFlag::O_RDONLY).ready()?;
             let two = g.open("a", OFlag::O_RDONLY).ready()?;
-            let mut buffer = [0; 4];
-            g.did("read", "a", read(&one, &mut buffer)).ok()?;
-            g.did("read", "a", read(&two, &mut buffer)).ok()?;
-            g.bytes("read", "a", b"0123", &buffer)?;
-            g.did("read", "a", read(&one, &mut buffer)).ok()?;
-            g.bytes("read", "a", b"4567", &buffer)
+            let next = |fd| {
+                let mut buffer = vec![0; 4];
+                let done = read(fd, &mut buffer);
+                g.did("read", "a", done.map(|_| buffer))
+            };
+            next(&one).ok()?;
+            next(&two).bytes(b"0123")?;
+            next(&one).bytes(b"4567")
         },
     ),
     promise(
@@ -231,7 +208,7 @@ const PROMISES: &[Promise] = &[
     promise("open.sync", "fsync, fdatasync and O_SYNC succeed", |g| {
         let fd = g.open("a", NEW | OFlag::O_SYNC).ok()?;
         g.write("a", &fd, b"x", 0).ok()?;
-        g.did("fsync", "a", nix::unistd::fsync(&fd)).ok()?;
+        g.fsync("a", &fd).ok()?;
         g.did("fdatasync", "a", nix::unistd::fdatasync(&fd)).ok()
     }),
     promise(
@@ -239,20 +216,17 @@ const PROMISES: &[Promise] = &[
         "fsync of a directory succeeds",
         |g| {
             let fd = g.open(".", OFlag::O_RDONLY | OFlag::O_DIRECTORY).ready()?;
-            g.did("fsync", ".", nix::unistd::fsync(&fd))
-                .able(&[Errno::EINVAL])
+            g.fsync(".", &fd).able(&[Errno::EINVAL])
         },
     ),
     promise(
         "open.tmpfile.hidden",
         "a file created with O_TMPFILE has no name",
         |g| {
-            let fd = g
-                .open(".", OFlag::O_TMPFILE | OFlag::O_RDWR)
-                .able(&[Errno::EISDIR, Errno::EINVAL])?;
+            let fd = unnamed(g, OFlag::empty())?;
             g.write(".", &fd, b"content", 0).ok()?;
-            g.same("getdents64", ".", "entries", (0, g.list(".").ok()?.len()))?;
-            g.same("fstat", ".", "links", (0, g.fstat(".", &fd).ok()?.st_nlink))?;
+            g.list(".").count(0)?;
+            g.fstat(".", &fd).links(0)?;
             g.holds_open(".", &fd, b"content")
         },
     ),
@@ -260,29 +234,17 @@ const PROMISES: &[Promise] = &[
         "open.tmpfile.named",
         "linkat gives a file created with O_TMPFILE a name",
         |g| {
-            let fd = g
-                .open(".", OFlag::O_TMPFILE | OFlag::O_RDWR)
-                .able(&[Errno::EISDIR, Errno::EINVAL])?;
+            let fd = unnamed(g, OFlag::empty())?;
             g.write(".", &fd, b"content", 0).ok()?;
-            let from = format!("/proc/thread-self/fd/{}", fd.as_raw_fd());
-            let how = AtFlags::AT_SYMLINK_FOLLOW;
-            let linked = linkat(AT_FDCWD, from.as_str(), AT_FDCWD, &g.at("a"), how);
-            g.did("linkat", "a", linked).ok()?;
+            given_name(g, &fd).ok()?;
             g.holds("a", b"content")?;
-            g.same("stat", "a", "links", (1, g.stat("a").ok()?.st_nlink))
+            g.stat("a").links(1)
         },
     ),
     promise(
         "open.tmpfile.exclusive",
         "linkat of a file created with O_TMPFILE and O_EXCL fails with ENOENT",
-        |g| {
-            let flags = OFlag::O_TMPFILE | OFlag::O_EXCL | OFlag::O_RDWR;
-            let fd = g.open(".", flags).able(&[Errno::EISDIR, Errno::EINVAL])?;
-            let from = format!("/proc/thread-self/fd/{}", fd.as_raw_fd());
-            let how = AtFlags::AT_SYMLINK_FOLLOW;
-            let linked = linkat(AT_FDCWD, from.as_str(), AT_FDCWD, &g.at("a"), how);
-            g.did("linkat", "a", linked).fails(Errno::ENOENT)
-        },
+        |g| given_name(g, &unnamed(g, OFlag::O_EXCL)?).fails(Errno::ENOENT),
     ),
     promise(
         "open.path-only",
@@ -328,6 +290,20 @@ const PROMISES: &[Promise] = &[
         },
     ),
 ];
+
+/// Creates a file without a name.
+fn unnamed(g: &Ground, more: OFlag) -> Result<OwnedFd, Breach> {
+    let flags = OFlag::O_TMPFILE | OFlag::O_RDWR | more;
+    g.open(".", flags).able(&[Errno::EISDIR, Errno::EINVAL])
+}
+
+/// Gives an unnamed file the name `a`.
+fn given_name(g: &Ground, fd: &OwnedFd) -> Did<()> {
+    let from = format!("/proc/thread-self/fd/{}", fd.as_raw_fd());
+    let how = AtFlags::AT_SYMLINK_FOLLOW;
+    let linked = linkat(AT_FDCWD, from.as_str(), AT_FDCWD, &g.at("a"), how);
+    g.did("linkat", "a", linked)
+}
 
 /// Runs `work` in four threads at once, each with its number; all meet at the barrier.
 fn together<T: Send>(

@@ -2,7 +2,7 @@
 
 use nix::errno::Errno;
 use nix::fcntl::OFlag;
-use nix::sys::stat::{Mode, SFlag, fchmod, mknod};
+use nix::sys::stat::{FileStat, Mode, SFlag, fchmod, mknod};
 
 use super::Group;
 use super::ground::{GROUP as OTHERS, Ground, Kept, Promise, USER, as_root, promise};
@@ -24,7 +24,7 @@ const PROMISES: &[Promise] = &[
             let wanted = 0o667 & !g.umask()?;
             g.open_mode("a", OFlag::O_CREAT | OFlag::O_RDWR, 0o667)
                 .ready()?;
-            g.same_mode("stat", "a", (wanted, mode(g, "a")?))
+            g.stat("a").mode(wanted)
         },
     ),
     promise(
@@ -33,7 +33,7 @@ const PROMISES: &[Promise] = &[
         |g| {
             let wanted = 0o751 & !g.umask()?;
             g.mkdir("d", 0o751).ready()?;
-            g.same_mode("stat", "d", (wanted, mode(g, "d")?))
+            g.stat("d").mode(wanted)
         },
     ),
     promise(
@@ -42,7 +42,7 @@ const PROMISES: &[Promise] = &[
         |g| {
             let wanted = 0o640 & !g.umask()?;
             g.mkfifo("a", 0o640).able(&[Errno::EPERM])?;
-            g.same_mode("stat", "a", (wanted, mode(g, "a")?))
+            g.stat("a").mode(wanted)
         },
     ),
     promise(
@@ -64,7 +64,7 @@ const PROMISES: &[Promise] = &[
             g.put("a", b"")?;
             for bits in [0o000, 0o777, 0o640, 0o007, 0o124] {
                 g.chmod("a", bits).ok()?;
-                g.same_mode("stat", "a", (bits, mode(g, "a")?))?;
+                g.stat("a").mode(bits)?;
             }
             Ok(())
         },
@@ -77,10 +77,10 @@ const PROMISES: &[Promise] = &[
             g.dir("d")?;
             for bits in [0o4755, 0o2755, 0o6711] {
                 g.chmod("a", bits).ok()?;
-                g.same_mode("stat", "a", (bits, mode(g, "a")?))?;
+                g.stat("a").mode(bits)?;
             }
             g.chmod("d", 0o1777).ok()?;
-            g.same_mode("stat", "d", (0o1777, mode(g, "d")?))
+            g.stat("d").mode(0o1777)
         },
     ),
     promise(
@@ -90,7 +90,7 @@ const PROMISES: &[Promise] = &[
             let fd = g.file("a")?;
             g.did("fchmod", "a", fchmod(&fd, Mode::from_bits_truncate(0o601)))
                 .ok()?;
-            g.same_mode("stat", "a", (0o601, mode(g, "a")?))
+            g.stat("a").mode(0o601)
         },
     ),
     promise(
@@ -98,18 +98,10 @@ const PROMISES: &[Promise] = &[
         "chmod changes neither size nor content nor owner",
         |g| {
             g.put("a", b"content")?;
-            let before = g.stat("a").ready()?;
+            let part = |found: FileStat| (found.st_size, found.st_uid, found.st_gid);
+            let before = part(g.stat("a").ready()?);
             g.chmod("a", 0o600).ready()?;
-            let behind = g.stat("a").ok()?;
-            g.same(
-                "stat",
-                "a",
-                "size, owner, group",
-                (
-                    (before.st_size, before.st_uid, before.st_gid),
-                    (behind.st_size, behind.st_uid, behind.st_gid),
-                ),
-            )?;
+            g.stat("a").has("size, owner, group", before, part)?;
             g.holds("a", b"content")
         },
     ),
@@ -118,8 +110,8 @@ const PROMISES: &[Promise] = &[
         "a new file belongs to its creator",
         |g| {
             g.put("a", b"")?;
-            let uid = g.stat("a").ok()?.st_uid;
-            g.same("stat", "a", "owner", (nix::unistd::geteuid().as_raw(), uid))
+            let me = nix::unistd::geteuid().as_raw();
+            g.stat("a").has("owner", me, |found| found.st_uid)
         },
     ),
     as_root(
@@ -128,26 +120,11 @@ const PROMISES: &[Promise] = &[
         |g| {
             g.put("a", b"")?;
             g.chown("a", Some(USER), Some(OTHERS)).ok()?;
-            g.same(
-                "stat",
-                "a",
-                "owner and group",
-                ((USER, OTHERS), owner(g, "a")?),
-            )?;
+            g.stat("a").owners(USER, OTHERS)?;
             g.chown("a", Some(STRANGER), None).ok()?;
-            g.same(
-                "stat",
-                "a",
-                "owner and group",
-                ((STRANGER, OTHERS), owner(g, "a")?),
-            )?;
+            g.stat("a").owners(STRANGER, OTHERS)?;
             g.chown("a", None, Some(USER)).ok()?;
-            g.same(
-                "stat",
-                "a",
-                "owner and group",
-                ((STRANGER, USER), owner(g, "a")?),
-            )
+            g.stat("a").owners(STRANGER, USER)
         },
     ),
     as_root(
@@ -156,12 +133,7 @@ const PROMISES: &[Promise] = &[
         |g| {
             g.dir("d")?;
             g.chown("d", Some(USER), Some(OTHERS)).ok()?;
-            g.same(
-                "stat",
-                "d",
-                "owner and group",
-                ((USER, OTHERS), owner(g, "d")?),
-            )
+            g.stat("d").owners(USER, OTHERS)
         },
     ),
     as_root(
@@ -175,12 +147,7 @@ const PROMISES: &[Promise] = &[
                 Err(Errno::EINVAL) if !all_ids() => changed.ready()?,
                 _ => changed.ok()?,
             }
-            g.same(
-                "stat",
-                "a",
-                "owner and group",
-                ((3_000_000_001, 70_000), owner(g, "a")?),
-            )
+            g.stat("a").owners(3_000_000_001, 70_000)
         },
     ),
     as_root(
@@ -201,18 +168,8 @@ const PROMISES: &[Promise] = &[
                 nix::fcntl::AtFlags::AT_SYMLINK_NOFOLLOW,
             );
             g.did("fchownat", "link", changed).ok()?;
-            g.same(
-                "lstat",
-                "link",
-                "owner",
-                (USER, g.lstat("link").ok()?.st_uid),
-            )?;
-            g.same(
-                "stat",
-                "target",
-                "owner",
-                (0, g.stat("target").ok()?.st_uid),
-            )
+            g.lstat("link").has("owner", USER, |found| found.st_uid)?;
+            g.stat("target").has("owner", 0, |found| found.st_uid)
         },
     ),
     as_root(
@@ -222,7 +179,7 @@ const PROMISES: &[Promise] = &[
             g.put("a", b"")?;
             g.chmod("a", 0o6755).ready()?;
             g.chown("a", Some(USER), Some(OTHERS)).ready()?;
-            g.same_mode("stat", "a", (0o755, mode(g, "a")?))
+            g.stat("a").mode(0o755)
         },
     ),
     as_root(
@@ -235,7 +192,7 @@ const PROMISES: &[Promise] = &[
                 let fd = g.open("a", OFlag::O_RDWR).ready()?;
                 g.write("a", &fd, b"y", 0).ready()
             })?;
-            g.same_mode("stat", "a", (0o777, mode(g, "a")?))
+            g.stat("a").mode(0o777)
         },
     ),
     as_root(
@@ -249,13 +206,7 @@ const PROMISES: &[Promise] = &[
                 g.symlink("x", "link").ready()
             })?;
             for name in ["a", "d", "link"] {
-                let attributes = g.lstat(name).ok()?;
-                g.same(
-                    "lstat",
-                    name,
-                    "owner and group",
-                    ((USER, OTHERS), (attributes.st_uid, attributes.st_gid)),
-                )?;
+                g.lstat(name).owners(USER, OTHERS)?;
             }
             Ok(())
         },
@@ -270,7 +221,7 @@ const PROMISES: &[Promise] = &[
                     .ready()
                     .map(drop)
             })?;
-            g.same("stat", "d/a", "group", (OTHERS, g.stat("d/a").ok()?.st_gid))
+            g.stat("d/a").has("group", OTHERS, |found| found.st_gid)
         },
     ),
     as_root(
@@ -279,9 +230,8 @@ const PROMISES: &[Promise] = &[
         |g| {
             set_group_directory(g)?;
             g.as_user(USER, USER, || g.mkdir("d/e", 0o755).ready())?;
-            let attributes = g.stat("d/e").ok()?;
-            g.same("stat", "d/e", "group", (OTHERS, attributes.st_gid))?;
-            g.same_mode("stat", "d/e", (0o2000, attributes.st_mode & 0o2000))
+            g.stat("d/e").has("group", OTHERS, |found| found.st_gid)?;
+            g.stat("d/e").mode_of(0o2000, 0o2000)
         },
     ),
     as_root(
@@ -437,13 +387,11 @@ const PROMISES: &[Promise] = &[
         "owners.sticky.unlink",
         "in a sticky directory, removing or renaming others' files fails with EPERM",
         |g| {
-            g.mkdir("d", 0o777).ready()?;
-            g.chmod("d", 0o1777).ready()?;
+            sticky_directory(g)?;
             owned(g, "d/a", 0o666)?;
             g.as_user(STRANGER, STRANGER, || {
-                g.unlink("d/a").fails_with(&[Errno::EPERM, Errno::EACCES])?;
-                g.rename("d/a", "d/b")
-                    .fails_with(&[Errno::EPERM, Errno::EACCES])
+                g.unlink("d/a").fails_with(&DENIED)?;
+                g.rename("d/a", "d/b").fails_with(&DENIED)
             })?;
             g.as_user(USER, STRANGER, || g.unlink("d/a").ok())
         },
@@ -452,13 +400,10 @@ const PROMISES: &[Promise] = &[
         "owners.sticky.rmdir",
         "in a sticky directory, removing others' directories fails with EPERM",
         |g| {
-            g.mkdir("d", 0o777).ready()?;
-            g.chmod("d", 0o1777).ready()?;
+            sticky_directory(g)?;
             g.dir("d/e")?;
             g.chown("d/e", Some(USER), Some(OTHERS)).ready()?;
-            g.as_user(STRANGER, STRANGER, || {
-                g.rmdir("d/e").fails_with(&[Errno::EPERM, Errno::EACCES])
-            })?;
+            g.as_user(STRANGER, STRANGER, || g.rmdir("d/e").fails_with(&DENIED))?;
             g.as_user(USER, STRANGER, || g.rmdir("d/e").ok())
         },
     ),
@@ -466,13 +411,11 @@ const PROMISES: &[Promise] = &[
         "owners.sticky.rename-over",
         "in a sticky directory, renaming over others' files fails with EPERM",
         |g| {
-            g.mkdir("d", 0o777).ready()?;
-            g.chmod("d", 0o1777).ready()?;
+            sticky_directory(g)?;
             owned(g, "d/a", 0o666)?;
             g.as_user(STRANGER, STRANGER, || {
                 g.open("d/mine", OFlag::O_CREAT | OFlag::O_RDWR).ready()?;
-                g.rename("d/mine", "d/a")
-                    .fails_with(&[Errno::EPERM, Errno::EACCES])
+                g.rename("d/mine", "d/a").fails_with(&DENIED)
             })
         },
     ),
@@ -501,16 +444,11 @@ const PROMISES: &[Promise] = &[
                 number,
             );
             g.did("mknodat", "null", result).able(&[Errno::EPERM])?;
-            let attributes = g.lstat("null").ok()?;
-            g.same_type("lstat", "null", (nix::libc::S_IFCHR, attributes.st_mode))?;
-            g.same("lstat", "null", "number", (number, attributes.st_rdev))
+            g.lstat("null").kind(nix::libc::S_IFCHR)?;
+            g.lstat("null").has("number", number, |found| found.st_rdev)
         },
     ),
 ];
-
-fn mode(g: &Ground, name: &str) -> Result<u32, super::ground::Breach> {
-    Ok(g.stat(name).ok()?.st_mode & 0o7777)
-}
 
 /// True if this user namespace has all users and groups.
 fn all_ids() -> bool {
@@ -522,16 +460,19 @@ fn all_ids() -> bool {
     whole("uid_map") && whole("gid_map")
 }
 
-fn owner(g: &Ground, name: &str) -> Result<(u32, u32), super::ground::Breach> {
-    let attributes = g.stat(name).ok()?;
-    Ok((attributes.st_uid, attributes.st_gid))
-}
-
 /// Creates a file of the test user and the group of others.
 fn owned(g: &Ground, name: &str, bits: u32) -> Kept {
     g.put(name, b"x")?;
     g.chown(name, Some(USER), Some(OTHERS)).ready()?;
     g.chmod(name, bits).ready()
+}
+
+/// Errors with which the sticky bit keeps off others.
+const DENIED: [Errno; 2] = [Errno::EPERM, Errno::EACCES];
+
+fn sticky_directory(g: &Ground) -> Kept {
+    g.mkdir("d", 0o777).ready()?;
+    g.chmod("d", 0o1777).ready()
 }
 
 fn set_group_directory(g: &Ground) -> Kept {

@@ -4,10 +4,9 @@ use nix::errno::Errno;
 use nix::fcntl::{FallocateFlags, OFlag, fallocate};
 use nix::sys::stat::FileStat;
 use nix::sys::time::TimeSpec;
-use nix::unistd::ftruncate;
 
 use super::Group;
-use super::ground::{Breach, Ground, Kept, Promise, promise};
+use super::ground::{Ground, Kept, Promise, promise};
 
 pub(super) const GROUP: Group = Group {
     name: "times",
@@ -23,7 +22,7 @@ const PROMISES: &[Promise] = &[
         "times.write.mtime",
         "a write changes the modification time",
         |g| {
-            changes_modified(g, "a", |g| {
+            changes_modified(g, |g| {
                 let fd = g.reopened("a")?;
                 g.write("a", &fd, b"y", 0).ready()
             })
@@ -33,7 +32,7 @@ const PROMISES: &[Promise] = &[
         "times.write.ctime",
         "a write changes the change time",
         |g| {
-            changes_status(g, "a", |g| {
+            changes_status(g, |g| {
                 let fd = g.reopened("a")?;
                 g.write("a", &fd, b"y", 0).ready()
             })
@@ -42,28 +41,28 @@ const PROMISES: &[Promise] = &[
     promise(
         "times.truncate.mtime",
         "a size change changes the modification time",
-        |g| changes_modified(g, "a", |g| g.truncate("a", 0).ready()),
+        |g| changes_modified(g, |g| g.truncate("a", 0).ready()),
     ),
     promise(
         "times.truncate.open",
         "ftruncate to another size changes the modification time",
         |g| {
-            changes_modified(g, "a", |g| {
+            changes_modified(g, |g| {
                 let fd = g.reopened("a")?;
-                g.did("ftruncate", "a", ftruncate(&fd, 100)).ready()
+                g.ftruncate("a", &fd, 100).ready()
             })
         },
     ),
     promise(
         "times.truncate.ctime",
         "a size change changes the change time",
-        |g| changes_status(g, "a", |g| g.truncate("a", 0).ready()),
+        |g| changes_status(g, |g| g.truncate("a", 0).ready()),
     ),
     promise(
         "times.open-truncate.mtime",
         "open with O_TRUNC changes the modification time",
         |g| {
-            changes_modified(g, "a", |g| {
+            changes_modified(g, |g| {
                 g.open("a", OFlag::O_WRONLY | OFlag::O_TRUNC)
                     .ready()
                     .map(drop)
@@ -74,7 +73,7 @@ const PROMISES: &[Promise] = &[
         "times.fallocate.ctime",
         "fallocate that extends a file changes the change time",
         |g| {
-            changes_status(g, "a", |g| {
+            changes_status(g, |g| {
                 let fd = g.reopened("a")?;
                 let done = fallocate(&fd, FallocateFlags::empty(), 0, 10_000);
                 g.did("fallocate", "a", done).able(&[])
@@ -82,15 +81,15 @@ const PROMISES: &[Promise] = &[
         },
     ),
     promise("times.chmod.ctime", "chmod changes the change time", |g| {
-        changes_status(g, "a", |g| g.chmod("a", 0o600).ready())
+        changes_status(g, |g| g.chmod("a", 0o600).ready())
     }),
     promise(
         "times.chmod.keeps-mtime",
         "chmod keeps the modification time",
-        |g| keeps_modified(g, "a", |g| g.chmod("a", 0o600).ready()),
+        |g| keeps_modified(g, |g| g.chmod("a", 0o600).ready()),
     ),
     promise("times.chown.ctime", "chown changes the change time", |g| {
-        changes_status(g, "a", |g| {
+        changes_status(g, |g| {
             let me = nix::unistd::geteuid().as_raw();
             g.chown("a", Some(me), None).ready()
         })
@@ -98,12 +97,12 @@ const PROMISES: &[Promise] = &[
     promise(
         "times.link.ctime",
         "link changes the file's change time",
-        |g| changes_status(g, "a", |g| g.link("a", "b").able(&[Errno::EPERM])),
+        |g| changes_status(g, |g| g.link("a", "b").able(&[Errno::EPERM])),
     ),
     promise(
         "times.link.keeps-mtime",
         "link keeps the file's modification time",
-        |g| keeps_modified(g, "a", |g| g.link("a", "b").able(&[Errno::EPERM])),
+        |g| keeps_modified(g, |g| g.link("a", "b").able(&[Errno::EPERM])),
     ),
     promise(
         "times.unlink.ctime",
@@ -121,8 +120,7 @@ const PROMISES: &[Promise] = &[
             g.put("a", b"x")?;
             age(g, "a")?;
             g.rename("a", "b").ready()?;
-            let mtime = g.stat("b").ok()?.st_mtime;
-            g.same("stat", "b", "modified", (LONG_AGO, mtime))
+            g.stat("b").modified(LONG_AGO)
         },
     ),
     promise(
@@ -131,38 +129,23 @@ const PROMISES: &[Promise] = &[
         |g| {
             g.put("a", b"x")?;
             age(g, "a")?;
-            let before = g.stat("a").ready()?;
+            let times = |found: FileStat| (found.st_mtime, changed(&found));
+            let before = times(g.stat("a").ready()?);
             g.tick()?;
             g.holds("a", b"x")?;
-            let behind = g.stat("a").ok()?;
-            g.same(
-                "stat",
-                "a",
-                "modified and changed",
-                (
-                    (before.st_mtime, changed(&before)),
-                    (behind.st_mtime, changed(&behind)),
-                ),
-            )
+            g.stat("a").has("modified and changed", before, times)
         },
     ),
     promise("times.stat.keeps", "stat changes no times", |g| {
         g.put("a", b"x")?;
-        let before = g.stat("a").ready()?;
+        let times = |found: FileStat| (found.st_atime, found.st_mtime, changed(&found));
+        let before = times(g.stat("a").ready()?);
         g.tick()?;
         for _ in 0..3 {
             g.stat("a").ok()?;
         }
-        let behind = g.stat("a").ok()?;
-        g.same(
-            "stat",
-            "a",
-            "accessed, modified, changed",
-            (
-                (before.st_atime, before.st_mtime, changed(&before)),
-                (behind.st_atime, behind.st_mtime, changed(&behind)),
-            ),
-        )
+        g.stat("a")
+            .has("accessed, modified, changed", before, times)
     }),
     promise(
         "times.directory.create",
@@ -236,12 +219,7 @@ const PROMISES: &[Promise] = &[
             age(g, "d")?;
             g.mkdir("d/file", 0o755).fails(Errno::EEXIST)?;
             g.unlink("d/missing").fails(Errno::ENOENT)?;
-            g.same(
-                "stat",
-                "d",
-                "modified",
-                (LONG_AGO, g.stat("d").ok()?.st_mtime),
-            )
+            g.stat("d").modified(LONG_AGO)
         },
     ),
     promise(
@@ -252,19 +230,12 @@ const PROMISES: &[Promise] = &[
             g.tick()?;
             g.open("a", OFlag::O_CREAT | OFlag::O_RDWR).ready()?;
             let (before, found) = (g.stat("before").ok()?, g.stat("a").ok()?);
-            let times = (found.st_atime, found.st_mtime, found.st_ctime);
-            g.same(
-                "stat",
-                "a",
-                "accessed, modified, changed",
-                ((times.2, times.2, times.2), times),
-            )?;
-            g.is(
-                "stat",
-                "a",
-                changed(&found) > changed(&before),
-                ("later than a file created before", "not later"),
-            )
+            let times = |found: FileStat| (found.st_atime, found.st_mtime, found.st_ctime);
+            let three = (found.st_ctime, found.st_ctime, found.st_ctime);
+            g.stat("a")
+                .has("accessed, modified, changed", three, times)?;
+            let words = ("later than a file created before", "not later");
+            g.is("stat", "a", changed(&found) > changed(&before), words)
         },
     ),
     promise(
@@ -272,56 +243,24 @@ const PROMISES: &[Promise] = &[
         "utimensat sets the access and modification times",
         |g| {
             g.put("a", b"")?;
-            g.utimens(
-                "a",
-                TimeSpec::new(LONG_AGO, 0),
-                TimeSpec::new(LONG_AGO + 5, 0),
-            )
-            .ok()?;
-            let attributes = g.stat("a").ok()?;
-            g.same(
-                "stat",
-                "a",
-                "accessed and modified",
-                (
-                    (LONG_AGO, LONG_AGO + 5),
-                    (attributes.st_atime, attributes.st_mtime),
-                ),
-            )
+            g.utimens("a", at(LONG_AGO), at(LONG_AGO + 5)).ok()?;
+            has_times(g, LONG_AGO, LONG_AGO + 5)
         },
     ),
     promise(
         "times.set.ctime",
         "utimensat changes the change time",
-        |g| changes_status(g, "a", |g| age(g, "a")),
+        |g| changes_status(g, |g| age(g, "a")),
     ),
     promise("times.set.omit", "UTIME_OMIT keeps a time unchanged", |g| {
         g.put("a", b"")?;
         age(g, "a")?;
-        g.utimens("a", TimeSpec::UTIME_OMIT, TimeSpec::new(LONG_AGO + 7, 0))
+        g.utimens("a", TimeSpec::UTIME_OMIT, at(LONG_AGO + 7))
             .ok()?;
-        let attributes = g.stat("a").ok()?;
-        g.same(
-            "stat",
-            "a",
-            "accessed and modified",
-            (
-                (LONG_AGO, LONG_AGO + 7),
-                (attributes.st_atime, attributes.st_mtime),
-            ),
-        )?;
-        g.utimens("a", TimeSpec::new(LONG_AGO + 9, 0), TimeSpec::UTIME_OMIT)
+        has_times(g, LONG_AGO, LONG_AGO + 7)?;
+        g.utimens("a", at(LONG_AGO + 9), TimeSpec::UTIME_OMIT)
             .ok()?;
-        let attributes = g.stat("a").ok()?;
-        g.same(
-            "stat",
-            "a",
-            "accessed and modified",
-            (
-                (LONG_AGO + 9, LONG_AGO + 7),
-                (attributes.st_atime, attributes.st_mtime),
-            ),
-        )
+        has_times(g, LONG_AGO + 9, LONG_AGO + 7)
     }),
     promise(
         "times.set.now",
@@ -331,9 +270,8 @@ const PROMISES: &[Promise] = &[
             age(g, "a")?;
             g.utimens("a", TimeSpec::UTIME_NOW, TimeSpec::UTIME_NOW)
                 .ok()?;
-            let attributes = g.stat("a").ok()?;
-            let now = attributes.st_atime > LONG_AGO && attributes.st_mtime > LONG_AGO;
-            g.is("stat", "a", now, ("current times", "earlier times"))
+            let now = |all: FileStat| all.st_atime > LONG_AGO && all.st_mtime > LONG_AGO;
+            g.stat("a").shows(now, ("current times", "earlier times"))
         },
     ),
     promise(
@@ -370,23 +308,13 @@ const PROMISES: &[Promise] = &[
             g.put("target", b"")?;
             age(g, "target")?;
             g.symlink("target", "link").ready()?;
-            let time = TimeSpec::new(LONG_AGO + 3, 0);
+            let time = at(LONG_AGO + 3);
             let how = nix::sys::stat::UtimensatFlags::NoFollowSymlink;
             let done =
                 nix::sys::stat::utimensat(nix::fcntl::AT_FDCWD, &g.at("link"), &time, &time, how);
             g.did("utimensat", "link", done).able(&[])?;
-            g.same(
-                "lstat",
-                "link",
-                "modified",
-                (LONG_AGO + 3, g.lstat("link").ok()?.st_mtime),
-            )?;
-            g.same(
-                "stat",
-                "target",
-                "modified",
-                (LONG_AGO, g.stat("target").ok()?.st_mtime),
-            )
+            g.lstat("link").modified(LONG_AGO + 3)?;
+            g.stat("target").modified(LONG_AGO)
         },
     ),
     promise(
@@ -395,20 +323,10 @@ const PROMISES: &[Promise] = &[
         |g| {
             let fd = g.file("a")?;
             g.write("a", &fd, b"x", 0).ready()?;
-            let time = TimeSpec::new(LONG_AGO, 0);
-            g.did(
-                "utimensat",
-                "a",
-                nix::sys::stat::futimens(&fd, &time, &time),
-            )
-            .ok()?;
+            let done = nix::sys::stat::futimens(&fd, &at(LONG_AGO), &at(LONG_AGO));
+            g.did("utimensat", "a", done).ok()?;
             drop(fd);
-            g.same(
-                "stat",
-                "a",
-                "modified",
-                (LONG_AGO, g.stat("a").ok()?.st_mtime),
-            )
+            g.stat("a").modified(LONG_AGO)
         },
     ),
 ];
@@ -417,68 +335,64 @@ fn changed(found: &FileStat) -> (i64, i64) {
     (found.st_ctime, found.st_ctime_nsec)
 }
 
+fn at(seconds: i64) -> TimeSpec {
+    TimeSpec::new(seconds, 0)
+}
+
 fn age(g: &Ground, name: &str) -> Kept {
-    let time = TimeSpec::new(LONG_AGO, 0);
-    g.utimens(name, time, time).ready()
+    g.utimens(name, at(LONG_AGO), at(LONG_AGO)).ready()
 }
 
 fn set(g: &Ground, seconds: i64) -> Kept {
     g.put("a", b"")?;
-    let time = TimeSpec::new(seconds, 0);
+    let time = at(seconds);
     g.utimens("a", time, time).able(&[Errno::EINVAL])?;
-    let attributes = g.stat("a").ok()?;
-    g.same(
-        "stat",
-        "a",
-        "accessed and modified",
-        (
-            (seconds, seconds),
-            (attributes.st_atime, attributes.st_mtime),
-        ),
-    )
+    has_times(g, seconds, seconds)
 }
 
-/// Expects `calls` on a new file `name` to change its modification time, by the promise.
-fn changes_modified(g: &Ground, name: &str, calls: fn(&Ground) -> Kept) -> Kept {
-    g.put(name, b"x")?;
-    age(g, name)?;
+/// Expects these times of access and modification of `a` in s, by the promise.
+fn has_times(g: &Ground, access: i64, change: i64) -> Kept {
+    let times = |found: FileStat| (found.st_atime, found.st_mtime);
+    g.stat("a")
+        .has("accessed and modified", (access, change), times)
+}
+
+/// Expects a time of modification after [`LONG_AGO`], by the promise.
+fn modified_now(g: &Ground, name: &str) -> Kept {
+    let now = |found: FileStat| found.st_mtime > LONG_AGO;
+    g.stat(name)
+        .shows(now, ("modified now", "modified long ago"))
+}
+
+/// Expects `calls` on a new file `a` to change its modification time, by the promise.
+fn changes_modified(g: &Ground, calls: fn(&Ground) -> Kept) -> Kept {
+    g.put("a", b"x")?;
+    age(g, "a")?;
     calls(g)?;
-    let mtime = g.stat(name).ok()?.st_mtime;
-    g.is(
-        "stat",
-        name,
-        mtime > LONG_AGO,
-        ("modified now", "modified long ago"),
-    )
+    modified_now(g, "a")
 }
 
-fn keeps_modified(g: &Ground, name: &str, calls: fn(&Ground) -> Kept) -> Kept {
-    g.put(name, b"x")?;
-    age(g, name)?;
+fn keeps_modified(g: &Ground, calls: fn(&Ground) -> Kept) -> Kept {
+    g.put("a", b"x")?;
+    age(g, "a")?;
     calls(g)?;
-    let mtime = g.stat(name).ok()?.st_mtime;
-    g.same("stat", name, "modified", (LONG_AGO, mtime))
+    g.stat("a").modified(LONG_AGO)
 }
 
-fn changes_status(g: &Ground, name: &str, calls: fn(&Ground) -> Kept) -> Kept {
-    g.put(name, b"x")?;
-    status_moves(g, name, calls)
+fn changes_status(g: &Ground, calls: fn(&Ground) -> Kept) -> Kept {
+    g.put("a", b"x")?;
+    status_moves(g, "a", calls)
 }
 
 /// Expects `calls` to change the status-change time of `name`, by the promise.
 fn status_moves(g: &Ground, name: &str, calls: fn(&Ground) -> Kept) -> Kept {
-    let before: Result<FileStat, Breach> = g.stat(name).ready();
-    let before = changed(&before?);
+    let before = changed(&g.stat(name).ready()?);
     g.tick()?;
     calls(g)?;
     let behind = changed(&g.stat(name).ok()?);
     let seen = format!("{}.{:09} s as before", behind.0, behind.1);
-    g.is(
-        "stat",
-        name,
-        behind > before,
-        ("a later change time", &seen),
-    )
+    let words = ("a later change time", seen.as_str());
+    g.is("stat", name, behind > before, words)
 }
 
 /// Expects `calls` to change the modification time of the directory `d`, which contains
@@ -489,11 +403,5 @@ fn directory_modified(g: &Ground, calls: fn(&Ground) -> Kept) -> Kept {
     g.dir("d/below")?;
     age(g, "d")?;
     calls(g)?;
-    let mtime = g.stat("d").ok()?.st_mtime;
-    g.is(
-        "stat",
-        "d",
-        mtime > LONG_AGO,
-        ("modified now", "modified long ago"),
-    )
+    modified_now(g, "d")
 }

@@ -5,6 +5,7 @@ use std::os::fd::{AsRawFd as _, OwnedFd};
 
 use nix::errno::Errno;
 use nix::libc;
+use nix::sys::stat::FileStat;
 
 use super::Group;
 use super::ground::{Breach, Did, Ground, Kept, Promise, as_root, pattern, promise};
@@ -31,12 +32,7 @@ const PROMISES: &[Promise] = &[
         let fd = able(g)?;
         set(g, &fd, "user.name", b"", 0).ok()?;
         value(g, &fd, "user.name", b"")?;
-        g.same(
-            "flistxattr",
-            "a",
-            "names",
-            (vec!["user.name".to_owned()], listed(g, &fd)?),
-        )
+        names(g, &fd, &["user.name"])
     }),
     promise(
         "xattr.replaces",
@@ -53,26 +49,14 @@ const PROMISES: &[Promise] = &[
         "several attributes keep their own values, and all are listed",
         |g| {
             let fd = able(g)?;
-            for number in 0..8 {
-                set(
-                    g,
-                    &fd,
-                    &format!("user.{number}"),
-                    format!("value {number}").as_bytes(),
-                    0,
-                )
-                .ok()?;
+            let all: Vec<String> = (0..8).map(|number| format!("user.{number}")).collect();
+            for name in &all {
+                set(g, &fd, name, format!("value of {name}").as_bytes(), 0).ok()?;
             }
-            for number in 0..8 {
-                value(
-                    g,
-                    &fd,
-                    &format!("user.{number}"),
-                    format!("value {number}").as_bytes(),
-                )?;
+            for name in &all {
+                value(g, &fd, name, format!("value of {name}").as_bytes())?;
             }
-            let wanted: Vec<String> = (0..8).map(|number| format!("user.{number}")).collect();
-            g.same("flistxattr", "a", "names", (wanted, listed(g, &fd)?))
+            names(g, &fd, &all)
         },
     ),
     promise(
@@ -91,12 +75,7 @@ const PROMISES: &[Promise] = &[
         |g| {
             let fd = able(g)?;
             set(g, &fd, "user.name", b"new", libc::XATTR_REPLACE).fails(Errno::ENODATA)?;
-            g.same(
-                "flistxattr",
-                "a",
-                "names",
-                (Vec::<String>::new(), listed(g, &fd)?),
-            )
+            names(g, &fd, &[""; 0])
         },
     ),
     promise(
@@ -118,12 +97,7 @@ const PROMISES: &[Promise] = &[
             remove(g, &fd, "user.a").ok()?;
             get(g, &fd, "user.a", 100).fails(Errno::ENODATA)?;
             value(g, &fd, "user.b", b"b")?;
-            g.same(
-                "flistxattr",
-                "a",
-                "names",
-                (vec!["user.b".to_owned()], listed(g, &fd)?),
-            )
+            names(g, &fd, &["user.b"])
         },
     ),
     promise(
@@ -145,12 +119,8 @@ const PROMISES: &[Promise] = &[
             // SAFETY: the name ends with zero, and a size of 0 takes no buffer.
             let n =
                 unsafe { libc::fgetxattr(fd.as_raw_fd(), name.as_ptr(), std::ptr::null_mut(), 0) };
-            g.same(
-                "fgetxattr",
-                "a",
-                "length",
-                (10, g.did("fgetxattr", "a", Errno::result(n)).ok()?),
-            )
+            let length = g.did("fgetxattr", "a", Errno::result(n));
+            length.has("length", 10, |length| length)
         },
     ),
     promise(
@@ -216,20 +186,12 @@ const PROMISES: &[Promise] = &[
         "setting an attribute changes the change time",
         |g| {
             let fd = able(g)?;
-            let time = |g: &Ground| {
-                let attributes = g.stat("a").ok()?;
-                Ok((attributes.st_ctime, attributes.st_ctime_nsec))
-            };
-            let before = time(g)?;
+            let time = |all: FileStat| (all.st_ctime, all.st_ctime_nsec);
+            let before = time(g.stat("a").ok()?);
             g.tick()?;
             set(g, &fd, "user.name", b"value", 0).ready()?;
-            let later = time(g)? > before;
-            g.is(
-                "stat",
-                "a",
-                later,
-                ("a later change time", "the previous one"),
-            )
+            let words = ("a later change time", "the previous one");
+            g.stat("a").shows(|all| time(all) > before, words)
         },
     ),
     promise(
@@ -240,12 +202,7 @@ const PROMISES: &[Promise] = &[
             let time = nix::sys::time::TimeSpec::new(1_000_000_000, 0);
             g.utimens("a", time, time).ready()?;
             set(g, &fd, "user.name", b"value", 0).ready()?;
-            g.same(
-                "stat",
-                "a",
-                "modified",
-                (1_000_000_000, g.stat("a").ok()?.st_mtime),
-            )
+            g.stat("a").modified(1_000_000_000)
         },
     ),
     promise("xattr.rename", "a renamed file keeps its attributes", |g| {
@@ -265,12 +222,7 @@ const PROMISES: &[Promise] = &[
             drop(fd);
             g.unlink("a").ready()?;
             let fd = g.file("a")?;
-            g.same(
-                "flistxattr",
-                "a",
-                "names",
-                (Vec::<String>::new(), listed(g, &fd)?),
-            )
+            names(g, &fd, &[""; 0])
         },
     ),
     promise(
@@ -280,7 +232,7 @@ const PROMISES: &[Promise] = &[
             let fd = able(g)?;
             g.write("a", &fd, b"content", 0).ready()?;
             set(g, &fd, "user.name", &pattern(500), 0).ready()?;
-            g.same("stat", "a", "size", (7, g.stat("a").ok()?.st_size))?;
+            g.stat("a").size(7)?;
             g.holds("a", b"content")
         },
     ),
@@ -339,8 +291,7 @@ fn get(g: &Ground, fd: &OwnedFd, name: &str, most: usize) -> Did<Vec<u8>> {
 }
 
 fn value(g: &Ground, fd: &OwnedFd, name: &str, wanted: &[u8]) -> Kept {
-    let value = get(g, fd, name, 70_000).ok()?;
-    g.bytes("fgetxattr", "a", wanted, &value)
+    get(g, fd, name, 70_000).bytes(wanted)
 }
 
 fn remove(g: &Ground, fd: &OwnedFd, name: &str) -> Did<()> {
@@ -350,15 +301,19 @@ fn remove(g: &Ground, fd: &OwnedFd, name: &str) -> Did<()> {
     g.did("fremovexattr", "a", Errno::result(n).map(drop))
 }
 
-/// The names of user attributes, sorted.
-fn listed(g: &Ground, fd: &OwnedFd) -> Result<Vec<String>, Breach> {
+/// Expects the user attributes to have these names, in order, by the promise.
+fn names(g: &Ground, fd: &OwnedFd, expected: &[impl AsRef<str>]) -> Kept {
     let mut buffer = vec![0_u8; 10_000];
     // SAFETY: the buffer has the given length.
     let n = unsafe { libc::flistxattr(fd.as_raw_fd(), buffer.as_mut_ptr().cast(), buffer.len()) };
-    let n = g.did("flistxattr", "a", Errno::result(n)).ok()?;
-    let names = buffer[..n as usize].split(|byte| *byte == 0);
-    let names = names.map(|name| String::from_utf8_lossy(name).into_owned());
-    let mut names: Vec<String> = names.filter(|name| name.starts_with("user.")).collect();
-    names.sort();
-    Ok(names)
+    let names = |n| {
+        let names = buffer[..n as usize].split(|byte| *byte == 0);
+        let names = names.map(|name| String::from_utf8_lossy(name).into_owned());
+        let mut names: Vec<String> = names.filter(|name| name.starts_with("user.")).collect();
+        names.sort();
+        names
+    };
+    let expected = expected.iter().map(|name| name.as_ref().to_owned());
+    let did = g.did("flistxattr", "a", Errno::result(n));
+    did.has("names", expected.collect(), names)
 }

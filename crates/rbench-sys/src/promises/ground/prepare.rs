@@ -12,13 +12,12 @@ use nix::sys::uio::{pread, pwrite};
 use nix::unistd::{Gid, Uid, setfsgid, setfsuid};
 use rbench_core::units::counted;
 
-use super::{Breach, Did, Ground, Kept};
+use super::{Breach, Did, Ground, Kept, NEW};
 
 impl Ground<'_> {
     /// Creates a file, open for reading and writing.
     pub(in crate::promises) fn file(&self, name: impl AsRef<Path>) -> Result<OwnedFd, Breach> {
-        let flags = OFlag::O_RDWR | OFlag::O_CREAT | OFlag::O_EXCL;
-        self.open(name, flags).ready()
+        self.open(name, NEW).ready()
     }
 
     /// Opens a file for reading and writing.
@@ -103,29 +102,7 @@ impl Ground<'_> {
         fd: impl AsFd,
         content: &[u8],
     ) -> Kept {
-        let content_read = self.read(&name, fd, content.len() + 1, 0).ok()?;
-        self.bytes("pread64", name, content, &content_read)
-    }
-
-    /// Expects bytes to be equal, by the promise.
-    pub(in crate::promises) fn bytes(
-        &self,
-        call: &'static str,
-        name: impl AsRef<Path>,
-        expected: &[u8],
-        found: &[u8],
-    ) -> Kept {
-        if expected == found {
-            return Ok(());
-        }
-        let mut both = expected.iter().zip(found);
-        let at = both.position(|(a, b)| a != b);
-        let at = at.unwrap_or(expected.len().min(found.len()));
-        let describe = |bytes: &[u8]| {
-            let part = &bytes[at.min(bytes.len())..bytes.len().min(at + 16)];
-            format!("{} bytes, at {at} '{}'", bytes.len(), part.escape_ascii())
-        };
-        self.broken(call, name, describe(expected), describe(found))
+        self.read(name, fd, content.len() + 1, 0).bytes(content)
     }
 
     /// Expects a name not to exist, by the promise.

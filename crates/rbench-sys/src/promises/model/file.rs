@@ -10,7 +10,7 @@ use rbench_core::random::Stream;
 
 use super::super::content::Mapping;
 use super::super::ground::{Breach, Ground};
-use super::{Numbered, Subject, Wrong};
+use super::{Compared, Numbered, Subject, Wrong};
 
 /// The longest file, bytes.
 const LONGEST: usize = 256 << 10;
@@ -116,12 +116,7 @@ impl File {
         let end = self.model.len().min(at + length);
         let expected = &self.model[at.min(end)..end];
         if let Some(index) = difference(expected, found) {
-            let byte = at + index;
-            return Some(Wrong {
-                at: Some(byte as u64),
-                expected: format!("byte {byte} is {:#04x}", expected[index]),
-                seen: format!("byte {byte} is {:#04x}", found[index]),
-            });
+            return Some(Wrong::byte(at + index, expected[index], found[index]));
         }
         (expected.len() != found.len()).then(|| Wrong {
             at: Some((at + expected.len().min(found.len())) as u64),
@@ -130,7 +125,7 @@ impl File {
         })
     }
 
-    fn read(&self, g: &Ground, at: usize, length: usize) -> Result<Option<Wrong>, Breach> {
+    fn read(&self, g: &Ground, at: usize, length: usize) -> Compared {
         let content = g.read(&self.name, &self.fd, length, at as i64).ok()?;
         Ok(self.compare(at, &content, length))
     }
@@ -143,7 +138,7 @@ impl File {
         self.model[at..end].copy_from_slice(bytes);
     }
 
-    fn reopen(&mut self, g: &Ground) -> Result<Option<Wrong>, Breach> {
+    fn reopen(&mut self, g: &Ground) -> Compared {
         // Closed before it is opened again, so that the file system keeps no state.
         let null = g.open("/dev/null", OFlag::O_RDONLY).ready()?;
         drop(std::mem::replace(&mut self.fd, null));
@@ -209,12 +204,7 @@ impl Subject for File {
         }
     }
 
-    fn step(
-        &mut self,
-        g: &Ground,
-        number: usize,
-        operation: &Operation,
-    ) -> Result<Option<Wrong>, Breach> {
+    fn step(&mut self, g: &Ground, number: usize, operation: &Operation) -> Compared {
         match *operation {
             Operation::Write { at, length } => {
                 let bytes = data(number, length);

@@ -8,7 +8,7 @@ use rbench_core::random::Stream;
 
 use super::super::ground::{Breach, Ground, undecides};
 use super::crew::whose;
-use super::{Numbered, Subject, Wrong};
+use super::{Compared, Subject, Wrong};
 
 /// Number of a worker's names.
 const NAMES: u64 = 12;
@@ -99,7 +99,7 @@ impl Names {
     }
 
     /// Compares the names of the directory, and their files.
-    fn whole(&self, g: &Ground) -> Result<Option<Wrong>, Breach> {
+    fn whole(&self, g: &Ground) -> Compared {
         let mut numbers: Vec<u64> = Vec::new();
         for entry in g.list(".").ok()? {
             let name = entry.name.to_string_lossy().into_owned();
@@ -109,20 +109,18 @@ impl Names {
         numbers.sort_unstable();
         let expected: Vec<u64> = self.model.keys().copied().collect();
         if expected != numbers {
-            return Ok(Some(Wrong {
-                at: None,
-                expected: format!("names {expected:?}"),
-                seen: format!("names {numbers:?}"),
-            }));
+            return Ok(Some(Wrong::new(
+                format!("names {expected:?}"),
+                format!("names {numbers:?}"),
+            )));
         }
         for (number, inode) in &self.model {
             let seen = g.lstat(self.name(*number)).ok()?.st_ino;
             if seen != *inode {
-                return Ok(Some(Wrong {
-                    at: None,
-                    expected: format!("name {number} is inode {inode}"),
-                    seen: format!("name {number} is inode {seen}"),
-                }));
+                return Ok(Some(Wrong::new(
+                    format!("name {number} is inode {inode}"),
+                    format!("name {number} is inode {seen}"),
+                )));
             }
         }
         Ok(None)
@@ -131,6 +129,7 @@ impl Names {
 
 impl Subject for Names {
     type Operation = Operation;
+    const LATEST: usize = 2 * LISTED_EVERY;
 
     fn new(_: &Ground, number: usize) -> Result<Names, Breach> {
         let (worker, of_worker) = whose(number);
@@ -152,12 +151,7 @@ impl Subject for Names {
         }
     }
 
-    fn step(
-        &mut self,
-        g: &Ground,
-        _: usize,
-        operation: &Operation,
-    ) -> Result<Option<Wrong>, Breach> {
+    fn step(&mut self, g: &Ground, _: usize, operation: &Operation) -> Compared {
         let expected = self.expect(operation);
         let seen = self.carry_out(g, operation);
         let none = [
@@ -173,11 +167,10 @@ impl Subject for Names {
             g.did("random operations", &self.before, seen).ok()?;
         }
         if expected != seen {
-            return Ok(Some(Wrong {
-                at: None,
-                expected: format!("{operation:?}: {expected:?}"),
-                seen: format!("{operation:?}: {seen:?}"),
-            }));
+            return Ok(Some(Wrong::new(
+                format!("{operation:?}: {expected:?}"),
+                format!("{operation:?}: {seen:?}"),
+            )));
         }
         if seen.is_ok() {
             self.learn(g, operation)?;
@@ -188,10 +181,5 @@ impl Subject for Names {
             true => self.whole(g),
             false => Ok(None),
         }
-    }
-
-    fn concerned(history: &[Numbered<Operation>], _: &Wrong) -> Vec<Numbered<Operation>> {
-        let from = history.len().saturating_sub(2 * LISTED_EVERY);
-        history[from..].to_vec()
     }
 }

@@ -8,7 +8,7 @@ use rbench_core::random::Stream;
 use super::super::ground::{Breach, Ground};
 use super::crew::whose;
 use super::file::{data, difference};
-use super::{Numbered, Subject, Wrong};
+use super::{Compared, Numbered, Subject, Wrong};
 
 /// Bytes of a range: not a multiple of a page, so that neighbours share one.
 const LENGTH: usize = 50_001;
@@ -37,21 +37,14 @@ impl Range {
             .ok()
     }
 
-    fn compare(&self, g: &Ground, at: usize, length: usize) -> Result<Option<Wrong>, Breach> {
+    fn compare(&self, g: &Ground, at: usize, length: usize) -> Compared {
         let offset = (self.from + at) as i64;
         let mut content = g.read(&self.name, &self.fd, length, offset).ok()?;
         // After the end of the file are bytes that were never written.
         content.resize(length, 0);
         let expected = &self.model[at..at + length];
-        Ok(difference(expected, &content).map(|byte| {
-            let (expected, content) = (expected[byte], content[byte]);
-            let byte = self.from + at + byte;
-            Wrong {
-                at: Some(byte as u64),
-                expected: format!("byte {byte} is {expected:#04x}"),
-                seen: format!("byte {byte} is {content:#04x}"),
-            }
-        }))
+        let index = difference(expected, &content);
+        Ok(index.map(|i| Wrong::byte(self.from + at + i, expected[i], content[i])))
     }
 }
 
@@ -82,12 +75,7 @@ impl Subject for Range {
         }
     }
 
-    fn step(
-        &mut self,
-        g: &Ground,
-        number: usize,
-        operation: &Operation,
-    ) -> Result<Option<Wrong>, Breach> {
+    fn step(&mut self, g: &Ground, number: usize, operation: &Operation) -> Compared {
         match *operation {
             Operation::Write { at, length } => {
                 let bytes = data(number, length);

@@ -8,7 +8,7 @@ use rbench_core::random::Stream;
 use rbench_core::request::Kind;
 
 use super::super::ground::{Breach, Ground, undecides};
-use super::{Numbered, Subject, Wrong};
+use super::{Compared, Subject, Wrong};
 use crate::trace::Model;
 
 /// The object of a name; for a file, the number in it.
@@ -122,7 +122,7 @@ impl Tree {
         Ok(())
     }
 
-    fn whole(&self, g: &Ground) -> Result<Option<Wrong>, Breach> {
+    fn whole(&self, g: &Ground) -> Compared {
         let mut found = BTreeMap::new();
         self.compare(g, ".", &mut found)?;
         let told = |node: Option<&Node>| match node {
@@ -133,16 +133,18 @@ impl Tree {
         let model: BTreeMap<String, Node> = self.model.all().collect();
         let names = model.keys().chain(found.keys());
         let mut wrong = names.filter(|name| model.get(*name) != found.get(*name));
-        Ok(wrong.next().map(|name| Wrong {
-            at: None,
-            expected: format!("{name} is {}", told(model.get(name))),
-            seen: format!("{name} is {}", told(found.get(name))),
+        Ok(wrong.next().map(|name| {
+            Wrong::new(
+                format!("{name} is {}", told(model.get(name))),
+                format!("{name} is {}", told(found.get(name))),
+            )
         }))
     }
 }
 
 impl Subject for Tree {
     type Operation = Operation;
+    const LATEST: usize = 2 * WHOLE_EVERY;
 
     fn new(g: &Ground, number: usize) -> Result<Tree, Breach> {
         let root = format!("tree-{number}");
@@ -182,12 +184,7 @@ impl Subject for Tree {
         }
     }
 
-    fn step(
-        &mut self,
-        g: &Ground,
-        number: usize,
-        operation: &Operation,
-    ) -> Result<Option<Wrong>, Breach> {
+    fn step(&mut self, g: &Ground, number: usize, operation: &Operation) -> Compared {
         let number = number as u64;
         if matches!(operation, Operation::Symlink(_)) && !self.symlinks {
             return Ok(None);
@@ -202,11 +199,10 @@ impl Subject for Tree {
         }
         // Where several errors apply, the choice is not promised.
         if expected.is_ok() != seen.is_ok() {
-            return Ok(Some(Wrong {
-                at: None,
-                expected: format!("{operation:?}: {expected:?}"),
-                seen: format!("{operation:?}: {seen:?}"),
-            }));
+            return Ok(Some(Wrong::new(
+                format!("{operation:?}: {expected:?}"),
+                format!("{operation:?}: {seen:?}"),
+            )));
         }
         self.steps += 1;
         // A short sequence is compared after every step.
@@ -214,10 +210,5 @@ impl Subject for Tree {
             true => self.whole(g),
             false => Ok(None),
         }
-    }
-
-    fn concerned(history: &[Numbered<Operation>], _: &Wrong) -> Vec<Numbered<Operation>> {
-        let from = history.len().saturating_sub(2 * WHOLE_EVERY);
-        history[from..].to_vec()
     }
 }

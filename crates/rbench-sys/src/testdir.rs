@@ -12,6 +12,7 @@ use nix::errno::Errno;
 use nix::fcntl::{AT_FDCWD, OFlag, open};
 use nix::sys::stat::{FileStat, Mode, SFlag, fstat, lstat, mkdirat, stat};
 use nix::unistd::{UnlinkatFlags, getegid, geteuid, mkdir};
+use rbench_core::or_eio;
 
 use crate::anchor::Anchor;
 use crate::remove::{Removal, RemoveError, unlink};
@@ -70,8 +71,7 @@ pub fn others_may_replace(path: &Path) -> Result<bool, Errno> {
 
 fn others_may_change(path: &Path) -> Result<bool, Errno> {
     let (user, group) = (geteuid().as_raw(), getegid().as_raw());
-    let whole = path.canonicalize();
-    let whole = whole.map_err(|e| e.raw_os_error().map_or(Errno::EIO, Errno::from_raw))?;
+    let whole = path.canonicalize().map_err(or_eio)?;
     for above in whole.ancestors() {
         let status = stat(above)?;
         let mode = Mode::from_bits_truncate(status.st_mode);
@@ -142,6 +142,14 @@ impl Held {
         Ok(None)
     }
 
+    /// Parent directory of `path`, and the name in it.
+    fn step(&self, path: &Path) -> Result<(OwnedFd, CString), Errno> {
+        match self.last_step(path)? {
+            Some(step) => Ok(step),
+            None => last_step(path),
+        }
+    }
+
     /// Like [`make`], but does not accept a symbolic link as a directory.
     ///
     /// # Errors
@@ -205,38 +213,40 @@ impl Held {
             Errno::ENOTDIR | Errno::ELOOP => SetupError::Replaced(path.to_owned()),
             errno => SetupError::new("open", path, errno),
         };
-        let step = match self.last_step(path).map_err(failed)? {
-            Some(step) => step,
-            None => last_step(path).map_err(failed)?,
-        };
-        let directory = enter(&step.0, &step.1).map_err(failed)?;
+        let (parent, name) = self.step(path).map_err(failed)?;
+        let directory = enter(&parent, &name).map_err(failed)?;
         match belongs_to_us(directory.as_fd()).map_err(failed)? {
             true => Ok(directory),
             false => Err(SetupError::Replaced(path.to_owned())),
         }
     }
 
-    /// Like [`anchor`].
+    /// The directory `path`, for removing its content together with that of others, with the same
+    /// care; `None` if it does not exist.
     ///
     /// # Errors
-    /// The same, and `ESTALE` if something else has the name now.
+    /// `ENOTDIR`, also for a symbolic link; `EXDEV` if it is a mount point, and `ESTALE` if
+    /// something else has the name of a held directory now.
     pub fn anchor(&self, path: &Path) -> Result<Option<Anchor>, Errno> {
-        match self.last_step(path) {
-            Ok(None) => anchor(path),
-            Ok(Some(step)) => anchored(step, path),
+        let anchor = self.step(path).and_then(|(parent, name)| {
+            let directory = enter(&parent, &name)?;
+            Anchor::new(parent.as_fd(), directory.as_fd(), path, false)
+        });
+        match anchor {
             Err(Errno::ENOENT) => Ok(None),
-            Err(errno) => Err(errno),
+            anchor => anchor.map(Some),
         }
     }
 
-    /// Like [`remove_tree`].
+    /// Removes everything in the directory `path`, then the directory. Does nothing if it does not
+    /// exist. It follows no symbolic links and enters no other mounts, including at the end of
+    /// `path`. Returns the number of removed entries, without the directory itself.
     ///
     /// # Errors
-    /// The same, and `ESTALE` if something else has the name now.
+    /// `ESTALE` if something else has the name of a held directory now.
     pub fn remove_tree(&self, path: &Path, how: Removal<'_>) -> Result<u64, RemoveError> {
-        match self.last_step(path) {
-            Ok(None) => remove_tree(path, how),
-            Ok(Some((parent, name))) => remove_entry(parent.as_fd(), &name, path, how),
+        match self.step(path) {
+            Ok((parent, name)) => remove_entry(parent.as_fd(), &name, path, how),
             Err(Errno::ENOENT) => Ok(0),
             Err(errno) => Err(RemoveError::refused(path, errno)),
         }
@@ -261,39 +271,6 @@ pub fn remove_empty(path: &Path) -> Result<bool, SetupError> {
         Ok(()) => Ok(true),
         Err(Errno::ENOTEMPTY | Errno::EEXIST | Errno::ENOENT) => Ok(false),
         Err(errno) => Err(SetupError::new("remove", path, errno)),
-    }
-}
-
-/// Removes everything in the directory `path`, then the directory. Does nothing if it does not
-/// exist. It follows no symbolic links and enters no other mounts, including at the end of `path`.
-/// Returns the number of removed entries, without the directory itself.
-pub fn remove_tree(path: &Path, how: Removal<'_>) -> Result<u64, RemoveError> {
-    match last_step(path) {
-        Ok((parent, name)) => remove_entry(parent.as_fd(), &name, path, how),
-        Err(Errno::ENOENT) => Ok(0),
-        Err(errno) => Err(RemoveError::refused(path, errno)),
-    }
-}
-
-/// The directory `path`, for removing its content together with that of others, with the same care;
-/// `None` if it does not exist.
-///
-/// # Errors
-/// `ENOTDIR`, also for a symbolic link; `EXDEV` if it is a mount point.
-pub fn anchor(path: &Path) -> Result<Option<Anchor>, Errno> {
-    match last_step(path) {
-        Ok(step) => anchored(step, path),
-        Err(Errno::ENOENT) => Ok(None),
-        Err(errno) => Err(errno),
-    }
-}
-
-fn anchored((parent, name): (OwnedFd, CString), path: &Path) -> Result<Option<Anchor>, Errno> {
-    let anchor = enter(&parent, &name)
-        .and_then(|directory| Anchor::new(parent.as_fd(), directory.as_fd(), path, false));
-    match anchor {
-        Err(Errno::ENOENT) => Ok(None),
-        anchor => anchor.map(Some),
     }
 }
 

@@ -234,7 +234,7 @@ fn links_in_place_of_what_was_listed_are_not_followed() {
     symlink(&outside, path.join("top")).expect("a new name");
     assert!(work_dir.anchor("top").is_err());
     assert!(work_dir.anchor("../outside").is_err());
-    assert!(testdir::anchor(&path.join("top")).is_err());
+    assert!(testdir::Held::default().anchor(&path.join("top")).is_err());
     let (mut parts, _) = anchor().survey(100);
     parts[0].way = vec![c"..".to_owned(), c"outside".to_owned()];
     let never = || false;

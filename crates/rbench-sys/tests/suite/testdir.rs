@@ -12,7 +12,7 @@ use nix::errno::Errno;
 use nix::mount::MsFlags;
 use nix::sys::stat::{Mode, umask};
 use nix::unistd::{Uid, chroot, setuid};
-use rbench_sys::testdir::{Made, is_there, make, remove_empty, remove_tree};
+use rbench_sys::testdir::{Held, Made, is_there, make, remove_empty};
 use rbench_sys::{RemoveError, SetupError};
 
 use crate::support::{
@@ -22,7 +22,7 @@ use crate::workdir::quietly;
 
 /// Removes the tree `path`, in one thread.
 fn removed_tree(path: &Path) -> Result<u64, RemoveError> {
-    remove_tree(path, quietly(&|| false))
+    Held::default().remove_tree(path, quietly(&|| false))
 }
 
 /// Error of creating `path`, as a sentence.

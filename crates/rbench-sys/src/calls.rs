@@ -24,17 +24,9 @@ pub(crate) unsafe fn pread(
     length: usize,
     offset: libc::off_t,
 ) -> Result<usize, Errno> {
+    let (fd, start, offset) = (fd as usize, start.expose_provenance(), offset as usize);
     // SAFETY: promised by the caller.
-    unsafe {
-        syscall4(
-            Sysno::pread64,
-            fd as usize,
-            start.expose_provenance(),
-            length,
-            offset as usize,
-        )
-    }
-    .map_err(errno)
+    unsafe { syscall4(Sysno::pread64, fd, start, length, offset) }.map_err(errno)
 }
 
 /// `pwrite`; the kernel refuses a negative offset.
@@ -48,17 +40,9 @@ pub(crate) unsafe fn pwrite(
     length: usize,
     offset: libc::off_t,
 ) -> Result<usize, Errno> {
+    let (fd, start, offset) = (fd as usize, start.expose_provenance(), offset as usize);
     // SAFETY: promised by the caller.
-    unsafe {
-        syscall4(
-            Sysno::pwrite64,
-            fd as usize,
-            start.expose_provenance(),
-            length,
-            offset as usize,
-        )
-    }
-    .map_err(errno)
+    unsafe { syscall4(Sysno::pwrite64, fd, start, length, offset) }.map_err(errno)
 }
 
 /// `close`.

@@ -2,10 +2,7 @@
 //! the workload's loop without real I/O. Metadata operations run on a null file system, blocks and
 //! jobs with the engine `null`.
 
-use std::sync::Arc;
-
-use rbench_core::timeline::INTERVAL;
-use rbench_core::{Bytes, Clock as _, Counter, CpuClock, Latency, Nanos, OpKind, Rank};
+use rbench_core::{Bytes, Clock as _, Counter, CpuClock, Latency, Nanos, OpKind};
 use rbench_plan::io::{FsyncRule, Layout, Rw};
 use rbench_plan::jobs::{BlockSizes, Buffers, Distribution};
 use rbench_plan::{IoPlan, Work};
@@ -13,8 +10,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::blocks::{self, BLOCK, BlockRunner};
 use crate::group::{ExecError, Group};
-use crate::meter::{ErrorBudget, Meter, Tally};
-use crate::pace::{Gate, StopFlag, Waits};
+use crate::meter::Meter;
+use crate::pace::Gate;
 use crate::workload;
 
 const ROUNDS: u64 = 50_000;
@@ -85,24 +82,9 @@ fn best(mut once: impl FnMut() -> Nanos) -> f64 {
 /// Returns the gate and meter of a loop that starts now.
 fn surroundings(clock: CpuClock) -> (Gate, Meter) {
     let start = clock.now();
-    let gate = Gate {
-        clock,
-        start,
-        deadline: None,
-        stop: StopFlag::default(),
-        waits: Waits::default(),
-    };
-    let mut meter = Meter::new(
-        Rank(0),
-        "",
-        &[OpKind::Read],
-        false,
-        INTERVAL,
-        Arc::new(Tally::default()),
-        ErrorBudget::default(),
-    );
+    let mut meter = Meter::alone(&[OpKind::Read]);
     meter.start_at(start);
-    (gate, meter)
+    (Gate::new(clock, start), meter)
 }
 
 /// Returns a block loop of `operations` sequential reads with the null engine, ready to run, with

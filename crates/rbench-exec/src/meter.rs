@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 use crate::pace::{Gate, StopFlag};
 use rbench_core::effort::Effort;
 use rbench_core::outcome::{DAMAGED_MAX, Details, Measured, OpStats, OpTime, Retries};
-use rbench_core::timeline::{HandOver, Timeline, TimelineRecorder};
+use rbench_core::timeline::{HandOver, INTERVAL, Timeline, TimelineRecorder};
 use rbench_core::{Failure, FailureKind, Nanos, OpKind, Rank};
 use rbench_sys::engine::RetriesByTransfer;
 
@@ -271,6 +271,12 @@ impl Meter {
             many: None,
             passes: None,
         }
+    }
+
+    /// Creates a meter of a worker that belongs to no run.
+    pub fn alone(ops: &[OpKind]) -> Meter {
+        let (tally, patience) = (Arc::default(), ErrorBudget::default());
+        Meter::new(Rank(0), "h", ops, false, INTERVAL, tally, patience)
     }
 
     /// Sets whether operations of that empty lane have an intended start.
@@ -667,31 +673,14 @@ impl Meter {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pace::Waits;
-    use rbench_core::timeline::INTERVAL;
     use rbench_core::{CpuClock, Latency};
 
     fn gate() -> Gate {
-        Gate {
-            clock: CpuClock::KERNEL,
-            start: Nanos(0),
-            deadline: None,
-            stop: StopFlag::default(),
-            waits: Waits::default(),
-        }
-    }
-
-    fn meter(ops: &[OpKind]) -> Meter {
-        let (tally, patience) = (Arc::new(Tally::default()), ErrorBudget::default());
-        Meter::new(Rank(0), "h", ops, false, INTERVAL, tally, patience)
+        Gate::new(CpuClock::KERNEL, Nanos(0))
     }
 
     fn span(start: u64, end: u64) -> Span {
-        Span {
-            intended: None,
-            start: Nanos(start),
-            end: Nanos(end),
-        }
+        Span::new(Nanos(start), Nanos(end))
     }
 
     fn failure() -> Failure {
@@ -706,7 +695,10 @@ mod tests {
 
     #[test]
     fn a_workers_time_is_in_calls_in_waits_or_outside_of_both() {
-        let (gate, mut meter) = (gate(), meter(&[OpKind::Read, OpKind::Write, OpKind::Fsync]));
+        let (gate, mut meter) = (
+            gate(),
+            Meter::alone(&[OpKind::Read, OpKind::Write, OpKind::Fsync]),
+        );
         meter.start_at(Nanos(1_000));
         meter.done(0, span(1_100, 1_150), 1);
         gate.waits.add(Nanos(1_160), Nanos(1_360));
@@ -728,7 +720,7 @@ mod tests {
 
     #[test]
     fn what_is_done_aside_moves_nobodys_end_and_is_in_nobodys_time() {
-        let (gate, mut meter) = (gate(), meter(&[OpKind::Write, OpKind::Close]));
+        let (gate, mut meter) = (gate(), Meter::alone(&[OpKind::Write, OpKind::Close]));
         meter.set_aside(&[false, true]);
         meter.start_at(Nanos(1_000));
         meter.done(0, span(1_100, 1_150), 1);
@@ -747,7 +739,7 @@ mod tests {
 
     #[test]
     fn a_wait_that_no_operation_follows_is_a_wait_and_no_more() {
-        let (gate, mut meter) = (gate(), meter(&[OpKind::Read]));
+        let (gate, mut meter) = (gate(), Meter::alone(&[OpKind::Read]));
         meter.start_at(Nanos(0));
         meter.done(0, span(10, 90), 1);
         gate.waits.add(Nanos(100), Nanos(1_000));
@@ -760,7 +752,7 @@ mod tests {
     fn a_worker_says_how_far_it_has_handed_over_all_of_its_lanes() {
         use std::sync::Mutex;
         let told = Arc::new(Mutex::new(Vec::new()));
-        let mut meter = meter(&[OpKind::Read, OpKind::Write]);
+        let mut meter = Meter::alone(&[OpKind::Read, OpKind::Write]);
         let (parts, passes) = (Arc::clone(&told), Arc::clone(&told));
         let note = |told: &Mutex<Vec<[u64; 3]>>, what| told.lock().expect("no panic").push(what);
         meter.hand_over(|lane| {
@@ -790,7 +782,7 @@ mod tests {
 
     #[test]
     fn of_overlapping_calls_the_time_with_any_under_way_counts() {
-        let (gate, mut meter) = (gate(), meter(&[OpKind::Read]));
+        let (gate, mut meter) = (gate(), Meter::alone(&[OpKind::Read]));
         meter.start_at(Nanos(0));
         let mut calls = Calls::default();
         calls.begun(Nanos(10));

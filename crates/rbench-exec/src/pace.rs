@@ -196,6 +196,17 @@ pub struct Gate {
 }
 
 impl Gate {
+    /// Creates the gate of a worker that nothing stops and that has not waited.
+    pub fn new(clock: CpuClock, start: Nanos) -> Gate {
+        Gate {
+            clock,
+            start,
+            deadline: None,
+            stop: StopFlag::default(),
+            waits: Waits::default(),
+        }
+    }
+
     /// Waits for the common start, waking up in between to check for a stop; returns how late it
     /// was met, in ns. An earlier stop ends the wait; that counts as met.
     pub fn wait_for_start(&self) -> i64 {
@@ -300,13 +311,7 @@ mod tests {
     #[test]
     fn a_raised_stop_ends_the_wait_for_a_start_that_is_an_hour_away() {
         let clock = CpuClock::KERNEL;
-        let gate = Gate {
-            clock,
-            start: Nanos(clock.now().0 + 3_600_000_000_000),
-            deadline: None,
-            stop: StopFlag::default(),
-            waits: Waits::default(),
-        };
+        let gate = Gate::new(clock, Nanos(clock.now().0 + 3_600_000_000_000));
         let stop = gate.stop.clone();
         std::thread::scope(|s| {
             let waits = s.spawn(|| gate.wait_for_start());
@@ -319,15 +324,9 @@ mod tests {
     #[test]
     fn the_wait_for_a_start_tells_how_late_it_is() {
         let clock = CpuClock::KERNEL;
-        let gate = |start: Nanos| Gate {
-            clock,
-            start,
-            deadline: None,
-            stop: StopFlag::default(),
-            waits: Waits::default(),
-        };
-        assert!(gate(Nanos(clock.now().0 - 5_000_000)).wait_for_start() >= 5_000_000);
-        let soon = gate(Nanos(clock.now().0 + 1_000_000));
+        let passed = Gate::new(clock, Nanos(clock.now().0 - 5_000_000));
+        assert!(passed.wait_for_start() >= 5_000_000);
+        let soon = Gate::new(clock, Nanos(clock.now().0 + 1_000_000));
         assert!(soon.wait_for_start() >= 0 && clock.now() >= soon.start);
     }
 
@@ -352,11 +351,9 @@ mod tests {
     fn an_end_that_was_asked_for_is_a_deadline_and_no_stop() {
         let all = StopFlag::default();
         let gate = Gate {
-            clock: CpuClock::KERNEL,
-            start: Nanos(100),
             deadline: Some(Nanos(900)),
             stop: all.follower(),
-            waits: Waits::default(),
+            ..Gate::new(CpuClock::KERNEL, Nanos(100))
         };
         assert_eq!(gate.end(), Some(Nanos(900)));
         gate.stop.end_at(Nanos(500));
@@ -381,13 +378,7 @@ mod tests {
     #[expect(clippy::disallowed_methods, reason = "procfs is not a target")]
     fn a_nap_gives_the_processor_away_however_short_it_is() {
         let clock = CpuClock::KERNEL;
-        let gate = Gate {
-            clock,
-            start: clock.now(),
-            deadline: None,
-            stop: StopFlag::default(),
-            waits: Waits::default(),
-        };
+        let gate = Gate::new(clock, clock.now());
         let given_away = || -> u64 {
             let status = std::fs::read_to_string("/proc/thread-self/status").expect("it is there");
             let line = |line: &str| {
@@ -411,13 +402,7 @@ mod tests {
     #[test]
     fn a_raised_stop_ends_the_wait_early() {
         let clock = CpuClock::KERNEL;
-        let gate = Gate {
-            clock,
-            start: clock.now(),
-            deadline: None,
-            stop: StopFlag::default(),
-            waits: Waits::default(),
-        };
+        let gate = Gate::new(clock, clock.now());
         let stop = gate.stop.clone();
         let before = clock.now();
         std::thread::scope(|s| {

@@ -434,15 +434,10 @@ impl<S: Source> Runner for StepRunner<S> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
-    use rbench_core::timeline::INTERVAL;
-    use rbench_core::{By, CpuClock, OpenFlags, Part, Rank, Times, linux};
+    use rbench_core::{By, CpuClock, OpenFlags, Part, Times, linux};
     use rbench_sys::{FaultFs, TraceFs};
 
     use super::*;
-    use crate::meter::{ErrorBudget, Tally};
-    use crate::pace::{StopFlag, Waits};
 
     /// Does these, one after the other; what finds nothing is missed.
     struct Listed {
@@ -497,17 +492,8 @@ mod tests {
         lines: impl Fn() -> Vec<String>,
         steps: Vec<(Script, &'static str)>,
     ) -> (Vec<String>, [u64; 5]) {
-        let clock = CpuClock::KERNEL;
-        let gate = Gate {
-            clock,
-            start: clock.now(),
-            deadline: None,
-            stop: StopFlag::default(),
-            waits: Waits::default(),
-        };
-        let (tally, budget) = (Arc::new(Tally::default()), ErrorBudget::default());
-        let ops = [OpKind::Stat, OpKind::Close];
-        let mut meter = Meter::new(Rank(0), "", &ops, false, INTERVAL, tally, budget);
+        let gate = Gate::new(CpuClock::KERNEL, CpuClock::KERNEL.now());
+        let mut meter = Meter::alone(&[OpKind::Stat, OpKind::Close]);
         let bytes = steps.iter().map(|(script, _)| script.length);
         let bytes = bytes.max().unwrap_or(0);
         let source = Listed { steps, at: 0 };

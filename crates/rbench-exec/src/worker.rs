@@ -14,7 +14,7 @@ use rbench_sys::limits;
 use rbench_sys::own_files::OwnFiles;
 
 use crate::meter::{ErrorBudget, Meter, Tally};
-use crate::pace::{Gate, StopFlag, Waits};
+use crate::pace::{Gate, StopFlag};
 use crate::repeats::note_rewritten;
 
 /// The work of one worker in one phase.
@@ -216,10 +216,7 @@ impl WorkerConfig {
         if let Some(cpu) = self.cpus.get(thread as usize) {
             limits::stay_on(*cpu).map_err(|errno| {
                 let op = ops.first().copied().unwrap_or(OpKind::Read);
-                Failure {
-                    detail: format!("--pin: staying on processor {cpu}"),
-                    ..Failure::new(op, "", errno)
-                }
+                Failure::new(op, "", errno).with(format!("--pin: staying on processor {cpu}"))
             })?;
         }
         // A refusal only costs speed.
@@ -391,11 +388,8 @@ fn work(
         return;
     }
     let mut gate = Gate {
-        clock: CpuClock::KERNEL,
-        start: Nanos(0),
-        deadline: None,
         stop,
-        waits: Waits::default(),
+        ..Gate::new(CpuClock::KERNEL, Nanos(0))
     };
     let mut started_ns = 0;
     let mut stage = None;

@@ -211,15 +211,13 @@ mod tests {
     use std::ffi::CStr;
     use std::sync::Arc;
 
-    use rbench_core::timeline::INTERVAL;
-    use rbench_core::{By, CpuClock, OpKind, Rank};
+    use rbench_core::{By, CpuClock, OpKind};
     use rbench_plan::meta::Calls;
     use rbench_sys::PosixFs;
 
     use super::super::Visit;
     use super::*;
-    use crate::meter::{ErrorBudget, Tally};
-    use crate::pace::{StopFlag, Waits};
+    use crate::pace::StopFlag;
     use crate::worker::Runner as _;
 
     /// Asks for the end while that item is prepared.
@@ -265,21 +263,10 @@ mod tests {
             #[expect(clippy::print_stderr, reason = "a test that is skipped says so")]
             return eprintln!("skipped: no ring");
         };
-        let mut meter = Meter::new(
-            Rank(0),
-            "h",
-            &[OpKind::Stat],
-            false,
-            INTERVAL,
-            Arc::new(Tally::default()),
-            ErrorBudget::default(),
-        );
+        let mut meter = Meter::alone(&[OpKind::Stat]);
         let mut gate = Gate {
-            clock: CpuClock::KERNEL,
-            start: Nanos(0),
-            deadline: None,
             stop,
-            waits: Waits::default(),
+            ..Gate::new(CpuClock::KERNEL, Nanos(0))
         };
         runner.run(&gate, &mut meter, None);
         assert_eq!((runner.issued(), meter.items()), (0, 0));

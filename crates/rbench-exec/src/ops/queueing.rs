@@ -12,8 +12,8 @@ use rbench_plan::meta::Calls;
 use rbench_sys::{Fs, NullFs};
 
 use super::{ItemOp, ItemRunner, Visit};
-use crate::meter::{ErrorBudget, Meter, Tally};
-use crate::pace::{Gate, StopFlag, Waits};
+use crate::meter::Meter;
+use crate::pace::Gate;
 use crate::single::one_by_one;
 
 /// Mean time of an operation.
@@ -82,28 +82,14 @@ fn response(workers: u32, load: f64, random: bool, shared: bool, count: u64) -> 
             worker: worker as usize,
             random: random.then(|| Stream::new(&[3, u64::from(worker)])),
         };
-        let mut meter = Meter::new(
-            Rank(0),
-            "h",
-            &[OpKind::Stat],
-            true,
-            Nanos(1_000_000_000),
-            Arc::new(Tally::default()),
-            ErrorBudget::default(),
-        );
+        let mut meter = Meter::alone(&[OpKind::Stat]);
+        meter.expects_starts(0, true);
         let start = SimulatedClock::ORIGIN;
         meter.start_at(start);
-        let gate = Gate {
-            clock: clock.counter().clock().of_worker(worker),
-            start,
-            deadline: None,
-            stop: StopFlag::default(),
-            waits: Waits::default(),
-        };
         Server {
             runner: ItemRunner::new(serve, Calls::default(), Arc::new(NullFs), visit)
                 .unwrap_or_else(|failure| panic!("{failure}")),
-            gate,
+            gate: Gate::new(clock.counter().clock().of_worker(worker), start),
             meter,
         }
     };

@@ -13,7 +13,7 @@ use rbench_plan::{MetaPlan, Plan, shift};
 
 use crate::caches::drop_caches;
 use crate::group::{ExecError, Group};
-use crate::hooks::{After, Followed};
+use crate::hooks::After;
 use crate::listener::Listener;
 use crate::needs::{NamesInFlight, Need, Needs};
 use crate::ops::{self, OpContext};
@@ -234,21 +234,24 @@ impl MetaPass<'_> {
             Showing::Phase => Some(plan.kind.info().name.to_owned()),
             Showing::Untimed => None,
         };
-        match items {
-            None => Before {
-                name,
-                ..Before::default()
-            },
-            Some(_) => Before {
-                name,
-                pause: if first == Some(plan.kind) {
-                    self.meta.around.pause
-                } else {
-                    Nanos(0)
-                },
-                command: self.meta.around.before.clone(),
-            },
+        let (around, of_items) = (&self.meta.around, items.is_some());
+        let pauses = of_items && first == Some(plan.kind);
+        Before {
+            name,
+            pause: if pauses { around.pause } else { Nanos(0) },
+            command: around.before.clone().filter(|_| of_items),
         }
+    }
+
+    /// Returns the steps after the operations on items.
+    fn after(&self, info: &PhaseInfo, is_timed: bool) -> Option<After> {
+        let around = &self.meta.around;
+        let any = info.items.is_some() && (around.sync || around.after.is_some());
+        any.then(|| After {
+            sync: around.sync,
+            command: around.after.clone(),
+            tops_up: info.makes() && is_timed,
+        })
     }
 
     fn made(&mut self, items: Option<ItemKind>) -> &mut Made {
@@ -406,6 +409,7 @@ impl MetaPass<'_> {
             renamed: made.renamed && info.items.is_some() && self.meta.renaming == Renaming::Suffix,
             all_there: made.all_there,
             schedule: None,
+            after: self.after(info, plan.deadline.is_some()),
         }
         .scheduled();
         let lanes = self.lanes(&plan);
@@ -416,30 +420,12 @@ impl MetaPass<'_> {
                 .map_or(0, |_| self.plan.missing(self.meta.items_per_rank));
             scene.total().saturating_sub(missing).saturating_mul(steps)
         });
-        let tops_up = info.makes() && plan.deadline.is_some();
-        let after = After {
-            sync: self.meta.around.sync && info.items.is_some(),
-            command: self
-                .meta
-                .around
-                .after
-                .clone()
-                .filter(|_| info.items.is_some()),
-            fs: ground.fs(),
-        };
         let label = match plan.showing {
             Showing::Phase => info.label.to_owned(),
             Showing::Row(name) => name.to_owned(),
             Showing::Untimed => format!("{} (untimed)", info.label),
         };
-        let make: MakeRunner = Arc::new(move |thread| {
-            let runner = ops::make(&scene, thread)?;
-            // Once for each rank.
-            if after.is_empty() || thread > 0 {
-                return Ok(runner);
-            }
-            Ok(Box::new(Followed::new(runner, after.clone(), tops_up)))
-        });
+        let make: MakeRunner = Arc::new(move |thread| ops::make(&scene, thread));
         Phase {
             iteration: self.iteration,
             shown: plan.showing != Showing::Untimed,

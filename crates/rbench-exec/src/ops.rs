@@ -23,6 +23,7 @@ use rbench_plan::{MetaPlan, shift};
 use rbench_sys::residency::Resident;
 use rbench_sys::{AlignedBuffer, Fs, NullFs, Operands, fs};
 
+use crate::hooks::After;
 use crate::in_flight::InFlight;
 use crate::meter::{Meter, Span};
 use crate::pace::Gate;
@@ -197,6 +198,9 @@ pub struct ItemRunner<O> {
     /// operation was not started.
     due: Option<Nanos>,
     covered: Option<Arc<AtomicU64>>,
+    /// Steps after the operations, and the gate at the end of these.
+    after: Option<After>,
+    ended: Option<Gate>,
 }
 
 /// Data and open file of the current item.
@@ -243,6 +247,8 @@ impl<O: ItemOp> ItemRunner<O> {
             failed: false,
             due: None,
             covered: None,
+            after: None,
+            ended: None,
         })
     }
 
@@ -250,6 +256,11 @@ impl<O: ItemOp> ItemRunner<O> {
     /// there from the first on.
     pub fn telling(self, covered: Option<Arc<AtomicU64>>) -> ItemRunner<O> {
         ItemRunner { covered, ..self }
+    }
+
+    /// Adds steps after the operations.
+    fn followed_by(self, after: Option<After>) -> ItemRunner<O> {
+        ItemRunner { after, ..self }
     }
 
     /// Prepares the item: paths, data, open file. Untimed.
@@ -422,12 +433,7 @@ impl<O: ItemOp> ItemRunner<O> {
     fn failure(&mut self, path: Option<&CStr>, (kind, detail): Why) -> Failure {
         self.failed = true;
         let path = path.unwrap_or(self.op.paths().0);
-        Failure {
-            op: self.op.op(),
-            path: path.to_string_lossy().into_owned(),
-            kind,
-            detail,
-        }
+        Failure::new(self.op.op(), path.to_string_lossy(), kind).with(detail)
     }
 
     fn second_step(&mut self, gate: &Gate, meter: &mut Meter) {
@@ -466,6 +472,11 @@ impl<O: ItemOp> Runner for ItemRunner<O> {
             one_by_one(self, gate, meter);
         }
         self.count_unissued(gate, meter);
+        match &self.after {
+            Some(after) if after.tops_up => self.ended = Some(gate.clone()),
+            Some(after) if !gate.stop.is_raised() => after.follow(self.fs.as_ref(), gate, meter),
+            _ => {}
+        }
     }
 
     fn issued(&self) -> u64 {
@@ -509,6 +520,10 @@ impl<O: ItemOp> Runner for ItemRunner<O> {
     }
 
     fn finish(&mut self, meter: &mut Meter) {
+        let ended = self.ended.take().filter(|gate| !gate.stop.is_raised());
+        if let Some((after, gate)) = self.after.as_ref().zip(ended) {
+            after.follow(self.fs.as_ref(), &gate, meter);
+        }
         let closed = self.close();
         if let Err(why) = closed.and_then(|()| self.op.finish(self.fs.as_ref())) {
             let failure = self.failure(None, why);
@@ -574,13 +589,16 @@ fn perform(
     }
 }
 
-/// Stats of items of `plan` without lookups: the loop of all metadata operations over a file system
-/// that does nothing, for this many operations.
+/// Stats of items of `plan` without lookups: the loop of all metadata operations one at a time over a
+/// file system that does nothing, for this many operations.
 ///
 /// # Errors
 /// When there is not the memory.
 pub(crate) fn over_nothing(plan: &MetaPlan, operations: u64) -> Prepared {
-    let plan = Arc::new(plan.clone());
+    let plan = Arc::new(MetaPlan {
+        in_flight: None,
+        ..plan.clone()
+    });
     let scene = OpContext {
         phase: PhasePlan {
             kind: PhaseKind::FileStat,
@@ -602,6 +620,7 @@ pub(crate) fn over_nothing(plan: &MetaPlan, operations: u64) -> Prepared {
         renamed: false,
         all_there: true,
         schedule: None,
+        after: None,
         plan,
     };
     plain::over_nothing(&scene, operations)
@@ -636,6 +655,8 @@ pub struct OpContext {
     pub all_there: bool,
     /// Open loop: the intended starts of all workers of this rank.
     pub schedule: Option<Arc<Schedule>>,
+    /// Steps after the operations, once for each rank.
+    pub after: Option<After>,
 }
 
 impl OpContext {
@@ -666,23 +687,21 @@ impl OpContext {
         Calls::of_phase(self.info, &self.plan, self.phase.who)
     }
 
-    /// A runner of `op` over `visit`, one item at a time.
-    fn one_at_a_time<O: ItemOp + 'static>(&self, op: O, visit: Visit) -> Prepared {
-        let runner = ItemRunner::new(op, self.calls(), self.fs.clone(), visit)?;
-        Ok(Box::new(runner))
-    }
-
     /// A runner of `op` over what worker `thread` visits, with several in flight where the plan
     /// says so and a ring performs it.
     fn runner<O: ItemOp + 'static>(&self, op: O, thread: u32) -> Prepared {
-        let visit = self.visit(thread);
-        match self.plan.in_flight {
-            // A worker without items needs no ring.
-            Some(depth) if visit.visits > 0 && self.info.in_a_ring() => {
-                let runner = ItemRunner::new(op, self.calls(), self.fs.clone(), visit)?;
-                Ok(Box::new(runner.together(depth)?))
-            }
-            _ => self.one_at_a_time(op, visit),
+        self.runner_over(op, thread, self.visit(thread))
+    }
+
+    /// Like [`OpContext::runner`], over these items.
+    fn runner_over<O: ItemOp + 'static>(&self, op: O, thread: u32, visit: Visit) -> Prepared {
+        // A worker without items needs no ring.
+        let in_a_ring = visit.visits > 0 && self.info.in_a_ring();
+        let runner = ItemRunner::new(op, self.calls(), self.fs.clone(), visit)?;
+        let runner = runner.followed_by(self.after.clone().filter(|_| thread == 0));
+        match self.plan.in_flight.filter(|_| in_a_ring) {
+            Some(depth) => Ok(Box::new(runner.together(depth)?)),
+            None => Ok(Box::new(runner)),
         }
     }
 

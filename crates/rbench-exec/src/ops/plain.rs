@@ -89,7 +89,7 @@ fn list_trees(scene: &OpContext, thread: u32) -> Prepared {
         order: None,
         schedule: scene.schedule.clone(),
     };
-    scene.one_at_a_time(op, visit)
+    scene.runner_over(op, thread, visit)
 }
 
 /// Directories or items, and the order of the visits.
@@ -261,7 +261,7 @@ pub(super) fn over_nothing(scene: &OpContext, operations: u64) -> Prepared {
     let mut visit = scene.visit(0);
     visit.count = visit.count.max(1);
     visit.visits = operations;
-    scene.one_at_a_time(op, visit)
+    scene.runner_over(op, 0, visit)
 }
 
 #[cfg(test)]

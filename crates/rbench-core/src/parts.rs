@@ -206,7 +206,7 @@ pub const LATE_LIMITS: [Nanos; 6] = [
 ];
 
 /// Histogram of the lateness of a replay's operations.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Late {
     /// Operations up to each of [`LATE_LIMITS`], and those above the last.
     pub counts: [u64; 7],

@@ -3,6 +3,7 @@
 //! operations.
 
 use std::collections::BTreeMap;
+use std::hash::{Hash as _, Hasher as _};
 use std::path::Path;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,9 +11,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use nix::errno::Errno;
-use rbench_core::outcome::{
-    Differ, LATE_LIMITS, Late, NotReplayed, PhaseOutcome, ReplayTotals, Replayed, TraceName,
-};
+use rbench_core::outcome::{NotReplayed, PhaseOutcome, ReplayTotals, Replayed, TraceName};
 use rbench_core::plain::plain;
 use rbench_core::random::key;
 use rbench_core::units::{counted, human_count, human_nanos};
@@ -23,6 +22,7 @@ use rbench_plan::trace::survey::{Found, Survey};
 use rbench_plan::trace::why;
 use rbench_plan::{Plan, ReplayPlan};
 use rbench_sys::{PosixFs, space};
+use xxhash_rust::xxh3::Xxh3;
 
 use crate::caches::drop_caches;
 use crate::group::{ExecError, Group, Ranks};
@@ -221,16 +221,6 @@ fn most_below(plan: &ReplayPlan, forms: &[Form]) -> Result<Option<String>, Strin
         .then(|| plain(&format!("/{}", String::from_utf8_lossy(&path))).into_owned()))
 }
 
-/// Spells bytes as words, after a word with their number.
-fn spelled(bytes: &[u8]) -> impl Iterator<Item = u64> + '_ {
-    let words = bytes.chunks(8).map(|chunk| {
-        let mut word = [0; 8];
-        word[..chunk.len()].copy_from_slice(chunk);
-        u64::from_le_bytes(word)
-    });
-    std::iter::once(bytes.len() as u64).chain(words)
-}
-
 /// Checks that all ranks read the same.
 async fn alike(group: &Group<'_>, looked: &Looked) -> Result<(), ExecError> {
     let Found {
@@ -244,29 +234,13 @@ async fn alike(group: &Group<'_>, looked: &Looked) -> Result<(), ExecError> {
         largest,
         written,
     } = looked.found.as_ref();
-    let mut words = vec![
-        before.len() as u64,
-        u64::from(*groups),
-        u64::from(*processes),
-        *operations,
-        span.0,
-        *largest,
-        *written,
-    ];
-    words.extend(
-        kinds
-            .iter()
-            .flat_map(|(kind, recorded)| [*kind as u64, recorded.operations]),
-    );
-    for one in before {
-        words.extend([one.size, one.kind as u64]);
-        words.extend(spelled(&one.path));
+    let mut digest = Xxh3::new();
+    (groups, processes, operations, span, largest, written).hash(&mut digest);
+    (before, &looked.left_out).hash(&mut digest);
+    for (kind, recorded) in kinds {
+        (kind, recorded.operations).hash(&mut digest);
     }
-    for (why, count) in &looked.left_out {
-        words.push(*count);
-        words.extend(spelled(why.as_bytes()));
-    }
-    let digest = key(&words);
+    let digest = digest.finish();
     // The smallest is the complement of the largest complement.
     let bounds = group.largest(vec![digest, !digest]).await?;
     match bounds[0] == !bounds[1] {
@@ -588,56 +562,13 @@ async fn join(group: &Group<'_>, dealer: Dealer) -> Result<Result<(), String>, E
     Ok(ended.await?.and_then(|read| read))
 }
 
-/// Sums up the counts of all ranks' workers.
+/// Sums up the counts of all ranks' workers, at rank 0.
 async fn sum(group: &Group<'_>, common: &Common) -> Result<Counts, ExecError> {
-    let Counts {
-        differ,
-        unopened,
-        done,
-        late: Late { counts, max },
-    } = common
-        .counts
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner)
-        .clone();
-    let rows = unopened.len();
-    let mut words = vec![done];
-    words.extend(counts);
-    words.extend(unopened);
-    words.extend(differ.iter().flat_map(|differ| {
-        let Differ {
-            failed,
-            worked,
-            error,
-            length,
-        } = *differ;
-        [failed, worked, error, length]
-    }));
-    let all = group.sums(words).await?;
-    let latest = group.largest(vec![max.0]).await?;
-    let word = |place: usize| all.get(place).copied().unwrap_or(0);
-    let behind = 1 + LATE_LIMITS.len() + 1;
-    let mut late = Late {
-        max: Nanos(latest.first().copied().unwrap_or(0)),
-        ..Late::default()
+    let counts = common.counts.lock();
+    let mine = counts.unwrap_or_else(PoisonError::into_inner).clone();
+    let add = |mut all: Counts, more: Counts| {
+        all.add(&more);
+        all
     };
-    for (place, count) in late.counts.iter_mut().enumerate() {
-        *count = word(1 + place);
-    }
-    Ok(Counts {
-        done: word(0),
-        late,
-        unopened: (0..rows).map(|row| word(behind + row)).collect(),
-        differ: (0..rows)
-            .map(|row| {
-                let from = behind + rows + 4 * row;
-                Differ {
-                    failed: word(from),
-                    worked: word(from + 1),
-                    error: word(from + 2),
-                    length: word(from + 3),
-                }
-            })
-            .collect(),
-    })
+    Ok(group.merged(mine, add).await?.unwrap_or_default())
 }

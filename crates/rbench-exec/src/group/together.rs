@@ -2,6 +2,8 @@
 //! result they agree on.
 
 use rbench_comm::Combine;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 use super::{ExecError, Group};
 use crate::thread::in_thread;
@@ -17,6 +19,21 @@ impl ExecError {
 }
 
 impl Group<'_> {
+    /// All ranks' values merged, at rank 0: those of each host first, so that rank 0 gets one message
+    /// from each host.
+    pub async fn merged<T: Serialize + DeserializeOwned>(
+        &self,
+        mine: T,
+        merge: impl Fn(T, T) -> T,
+    ) -> Result<Option<T>, ExecError> {
+        let all = self.quietly(self.host.gather_values(&mine)).await?;
+        let Some(of_host) = all.and_then(|all| all.into_iter().reduce(&merge)) else {
+            return Ok(None);
+        };
+        let all = self.quietly(self.leaders.gather_values(&of_host)).await?;
+        Ok(all.and_then(|all| all.into_iter().reduce(&merge)))
+    }
+
     /// The largest of each number over all ranks.
     pub async fn largest(&self, mine: Vec<u64>) -> Result<Vec<u64>, ExecError> {
         let all = self.world.all_reduce(Combine::Max, mine);

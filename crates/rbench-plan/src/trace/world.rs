@@ -48,7 +48,7 @@ struct Opened {
 }
 
 /// A file, directory or link to create before the replay.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Prepared {
     /// Its path.
     pub path: Name,

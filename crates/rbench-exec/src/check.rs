@@ -8,7 +8,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use rbench_comm::Combine;
 use rbench_core::{Clock as _, MonotonicClock, Nanos, Rank};
 use rbench_sys::between::Check;
 use rbench_sys::files;
@@ -112,7 +111,7 @@ pub async fn check(
     };
     let all = group.quietly(group.world.gather_values(&mine)).await?;
     let hosts = all.into_iter().flatten().flatten().collect();
-    let mut silent = any(group, silent).await?;
+    let mut silent = group.any(silent).await?;
     let (mut between, mut load, mut clock_error) = (Vec::new(), None, Nanos(0));
     if !asked.between.is_empty() {
         if let Some(why) = why_not(asked, silent, &target) {
@@ -134,7 +133,7 @@ pub async fn check(
             };
             let (found, loaded, hangs) = all_between(&clients, asked).await?;
             (between, load, clock_error) = (found, loaded, clients.slack.get());
-            silent = any(group, hangs).await?;
+            silent = group.any(hangs).await?;
         }
     }
     let left = match silent {
@@ -152,13 +151,6 @@ pub async fn check(
         clock_error,
         left,
     })
-}
-
-/// Returns whether it is true on any rank.
-async fn any(group: &Group<'_>, mine: bool) -> Result<bool, ExecError> {
-    let word = vec![u64::from(mine)];
-    let word = group.world.all_reduce(Combine::Max, word);
-    Ok(group.quietly(word).await?[0] != 0)
 }
 
 /// Returns why nothing is checked between the clients; `silent`: one has a call that has not
@@ -334,10 +326,5 @@ fn not_within(longest: Duration) -> String {
 }
 
 fn undecided(call: &str, seen: &str, path: &Path) -> Verdict {
-    Verdict::Undecided(Evidence {
-        seen: seen.to_owned(),
-        call: call.to_owned(),
-        path: path.to_owned(),
-        ..Evidence::default()
-    })
+    Verdict::Undecided(Evidence::new(call, seen, path))
 }

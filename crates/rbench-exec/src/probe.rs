@@ -4,7 +4,6 @@
 use std::path::Path;
 use std::time::Duration;
 
-use rbench_comm::Combine;
 use rbench_core::{Clock as _, MonotonicClock, Nanos, Rank};
 use rbench_sys::files;
 use rbench_sys::promises::Verdict;
@@ -110,9 +109,7 @@ pub async fn probe(
     let silent = mine.as_ref().is_some_and(|host| host.silent_at.is_some());
     let all = group.quietly(group.world.gather_values(&mine)).await?;
     let hosts = all.into_iter().flatten().flatten().collect();
-    let word = vec![u64::from(silent)];
-    let silent = group.world.all_reduce(Combine::Max, word);
-    let silent = group.quietly(silent).await?[0] != 0;
+    let silent = group.any(silent).await?;
     let shared = target.shared();
     let sights = match shared && !silent {
         true => sights(group, &held, patience).await?,

@@ -206,10 +206,7 @@ impl Clients<'_, '_> {
         Ok(match done {
             Some(Ok(Ok(done))) => Ok(done),
             Some(Ok(Err(evidence))) => Err(Unfinished::Failed(evidence)),
-            Some(Err(seen)) => Err(Unfinished::Failed(Evidence {
-                seen,
-                ..Evidence::default()
-            })),
+            Some(Err(seen)) => Err(Unfinished::Failed(Evidence::new("", seen, ""))),
             None => Err(Unfinished::Late),
         })
     }
@@ -240,13 +237,23 @@ impl Clients<'_, '_> {
         failed.map_or(Ok(all), Err)
     }
 
+    /// Has each client do the part that `work` makes for its number; all ranks get the results.
+    async fn each<T, W>(&self, work: impl FnOnce(usize) -> W) -> Result<Vec<Option<T>>, End>
+    where
+        T: Serialize + DeserializeOwned + Send + 'static,
+        W: FnOnce(&dyn Fn() -> bool) -> Step<T> + Send + 'static,
+    {
+        let part = match self.me {
+            Some(me) => Some(self.part(work(me)).await?),
+            None => None,
+        };
+        self.meet(part).await
+    }
+
     fn late(&self, client: Rank) -> End {
+        let seen = format!("{} {}", not_within(self.longest), self.who(client));
         End::Verdict {
-            verdict: Verdict::Undecided(Evidence {
-                seen: format!("{} {}", not_within(self.longest), self.who(client)),
-                path: self.target.to_owned(),
-                ..Evidence::default()
-            }),
+            verdict: Verdict::Undecided(Evidence::new("", seen, self.target)),
             late: true,
         }
     }
@@ -326,10 +333,7 @@ impl End {
 
     fn undecided(seen: String) -> End {
         End::Verdict {
-            verdict: Verdict::Undecided(Evidence {
-                seen,
-                ..Evidence::default()
-            }),
+            verdict: Verdict::Undecided(Evidence::new("", seen, "")),
             late: false,
         }
     }

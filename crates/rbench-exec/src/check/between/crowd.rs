@@ -24,22 +24,13 @@ impl Clients<'_, '_> {
         })
         .await?;
         let (go, _) = self.group.instant().await?;
-        let mut part = None;
-        if let Some(me) = self.me {
-            let path = path.clone();
-            let write = move |stop: &dyn Fn() -> bool| append(&path, me, go, stop);
-            part = Some(self.part(write).await?);
-        }
-        self.meet(part).await?;
-        let clients = self.ranks.len();
-        let mut part = None;
-        if self.me.is_some() {
-            let (path, within) = (path.clone(), self.longest / 2);
-            let within = within.min(Duration::from_secs(10));
-            let read = move |stop: &dyn Fn() -> bool| records(&path, clients, within, stop);
-            part = Some(self.part(read).await?);
-        }
-        let met = self.meet(part).await?;
+        let file = path.clone();
+        self.each(|me| move |stop: &dyn Fn() -> bool| append(&file, me, go, stop))
+            .await?;
+        let (file, clients) = (path.clone(), self.ranks.len());
+        let within = (self.longest / 2).min(Duration::from_secs(10));
+        let read = move |stop: &dyn Fn() -> bool| records(&file, clients, within, stop);
+        let met = self.each(|_| read).await?;
         let mut worst = (0, Records::default(), 0);
         for (client, found) in met.into_iter().enumerate() {
             let found = found.ok_or_else(End::incomplete)?;

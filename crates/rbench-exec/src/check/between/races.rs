@@ -46,13 +46,9 @@ impl Clients<'_, '_> {
             race.prepare(&place, ROUNDS)
         })
         .await?;
-        let mut part = None;
-        if let Some(me) = self.me {
-            let place = directory.clone();
-            let prepare = move |_: &dyn Fn() -> bool| race.prepare_own(&place, me, ROUNDS);
-            part = Some(self.part(prepare).await?);
-        }
-        self.meet(part).await?;
+        let place = directory.clone();
+        self.each(|me| move |_: &dyn Fn() -> bool| race.prepare_own(&place, me, ROUNDS))
+            .await?;
         // A late client does not take part in the race.
         self.group.keep_time_at_the_end().await?;
         let (go, by_root) = self.group.instant().await?;

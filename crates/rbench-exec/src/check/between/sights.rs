@@ -328,10 +328,7 @@ fn watch(
     const STEP: Duration = Duration::from_millis(5);
     let ended = AtomicBool::new(false);
     let ends = || ended.load(Ordering::Relaxed);
-    let lost = |seen: String| Evidence {
-        seen,
-        ..Evidence::default()
-    };
+    let lost = |seen: String| Evidence::new("", seen, "");
     std::thread::scope(|scope| {
         let mut threads = Vec::with_capacity(lookers.len());
         for looker in lookers {

@@ -29,19 +29,9 @@ impl JobRound<'_> {
         let ranks = group.world.size();
         let (mut own, mut shared) = (FileNeeds::default(), FileNeeds::default());
         for member in self.members.iter().filter(|m| m.engine.uses_files) {
-            let mapped = member.engine.mapped;
-            own.add(
-                &member.job,
-                mapped,
-                self.common.base,
-                Whose::Own(group.rank()),
-            );
-            shared.add(
-                &member.job,
-                mapped,
-                self.common.base,
-                Whose::Shared { ranks },
-            );
+            let (job, base, mapped) = (&member.job, self.common.base, member.engine.mapped);
+            own.add(job, mapped, base, Whose::Own(group.rank()));
+            shared.add(job, mapped, base, Whose::Shared { ranks });
         }
         made.extend(self.missing(group).await?);
         let mut first = own.clone();
@@ -55,10 +45,9 @@ impl JobRound<'_> {
         // Where the hosts do not see the same files, each has its own.
         if group.host_names.len() > 1 {
             let elsewhere = group.is_leader() && !group.is_root();
-            let second = if elsewhere {
-                shared.clone()
-            } else {
-                FileNeeds::default()
+            let second = match elsewhere {
+                true => shared.clone(),
+                false => FileNeeds::default(),
             };
             if self.make(group, second, &shared).await? {
                 return Ok(None);

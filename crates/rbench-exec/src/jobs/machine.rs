@@ -9,7 +9,7 @@ use rbench_sys::disks::{CpuWatch, DiskWatch};
 use rbench_sys::speed;
 
 use super::JobRound;
-use super::layout::{self, Whose};
+use super::layout::Whose;
 use crate::group::{ExecError, Group};
 
 /// The counters that this rank watches.
@@ -38,10 +38,7 @@ impl JobRound<'_> {
         let whose = [Whose::Own(group.rank()), Whose::Shared { ranks }];
         let mut paths = BTreeSet::new();
         for member in disks {
-            for path in whose
-                .iter()
-                .flat_map(|w| layout::paths(&member.job, self.common.base, *w))
-            {
+            for path in whose.into_iter().flat_map(|w| self.paths(member, w)) {
                 // Names that were given may be those of devices.
                 let given = matches!(member.job.files.names, FileNames::Given(_));
                 match path.parent().filter(|_| !given) {

@@ -25,18 +25,10 @@ impl JobRound<'_> {
         let ranks = here.world.size();
         let mut all = Vec::new();
         for member in self.members.iter().filter(unlinks) {
-            all.extend(layout::paths(
-                &member.job,
-                self.common.base,
-                Whose::Own(here.rank()),
-            ));
+            all.extend(self.paths(member, Whose::Own(here.rank())));
             // The files of a replay are those of this rank's own logs.
             if here.is_root() || member.job.replay.is_some() {
-                all.extend(layout::paths(
-                    &member.job,
-                    self.common.base,
-                    Whose::Shared { ranks },
-                ));
+                all.extend(self.paths(member, Whose::Shared { ranks }));
             }
         }
         all
@@ -64,12 +56,10 @@ impl JobRound<'_> {
     pub(super) fn to_remove(&self, here: &Ranks<'_>, made: &BTreeSet<PathBuf>) -> Vec<Leftover> {
         let named = |path: &PathBuf| {
             let given = |m: &Member| matches!(m.job.files.names, FileNames::Given(_));
-            let of =
-                |m: &Member| layout::paths(&m.job, self.common.base, Whose::Shared { ranks: 1 });
+            let of = |m| self.paths(m, Whose::Shared { ranks: 1 });
             let temporary = |m: &Member| m.job.files.standing.temporary;
-            self.members
-                .iter()
-                .any(|m| temporary(m) || given(m) && of(m).contains(path))
+            let mut members = self.members.iter();
+            members.any(|m| temporary(m) || given(m) && of(m).contains(path))
         };
         let mut all = Vec::new();
         for directory in [false, true] {

@@ -364,13 +364,18 @@ impl<'w> JobRound<'w> {
         })
     }
 
+    /// The paths of a job's files.
+    pub(super) fn paths(&self, member: &Member, whose: Whose) -> Vec<PathBuf> {
+        layout::paths(&member.job, self.common.base, whose)
+    }
+
     /// The directories of the files that this rank's workers read.
     pub(super) fn directories(&self, here: &Ranks<'_>) -> Vec<PathBuf> {
         let ranks = here.world.size();
         let mut all = BTreeSet::new();
         for member in self.members.iter().filter(|m| m.engine.uses_files) {
             for whose in [Whose::Own(here.rank()), Whose::Shared { ranks }] {
-                let paths = layout::paths(&member.job, self.common.base, whose);
+                let paths = self.paths(member, whose);
                 all.extend(paths.iter().filter_map(|p| p.parent()).map(Path::to_owned));
             }
         }

@@ -47,20 +47,20 @@ pub trait Listener {
     fn stopped(&mut self);
 
     /// On every rank with details: takes those of the phase with these rows in pass `iteration`.
-    fn details(&mut self, iteration: u32, rows: &[&str], details: Details);
+    fn details(&mut self, _iteration: u32, _rows: &[&str], _details: Details) {}
 
     /// At rank 0, after the rows of each group of jobs: takes the results of workers, by job and
     /// worker. Those of a rank are merged if the job reports as a group.
-    fn jobs(&mut self, outcomes: Vec<JobOutcome>);
+    fn jobs(&mut self, _outcomes: Vec<JobOutcome>) {}
 
     /// At rank 0, after each group of jobs that asks for it: takes the use of the hosts.
-    fn machine(&mut self, hosts: Vec<HostUse>);
+    fn machine(&mut self, _hosts: Vec<HostUse>) {}
 
     /// At rank 0, after the rows of a pass of a replay: takes its totals.
-    fn replayed(&mut self, totals: ReplayTotals);
+    fn replayed(&mut self, _totals: ReplayTotals) {}
 
     /// On every rank with logs: takes the logs of its workers.
-    fn job_logs(&mut self, logs: Vec<JobLog>);
+    fn job_logs(&mut self, _logs: Vec<JobLog>) {}
 }
 
 /// Code of the warning for a run that a signal ended.

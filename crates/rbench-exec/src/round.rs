@@ -339,14 +339,20 @@ async fn look_before(
     if phase.cache.is_none() {
         return Ok(None);
     }
-    let look = Command::Look { ended: false };
-    let workers = hands.order(group, look, looked).await?;
+    let workers = look(group, hands, false).await?;
     let counts = residency::count(group).await?;
     group.quietly(group.world.barrier()).await?;
-    Ok(Some(Glance {
-        workers: workers.into_iter().map(Option::unwrap_or_default).collect(),
-        counts,
-    }))
+    Ok(Some(Glance { workers, counts }))
+}
+
+/// Has each worker inspect its files.
+async fn look(
+    group: &Group<'_>,
+    hands: &WorkerPool,
+    ended: bool,
+) -> Result<Vec<(Pages, Option<u64>)>, ExecError> {
+    let workers = hands.order(group, Command::Look { ended }, looked).await?;
+    Ok(workers.into_iter().map(Option::unwrap_or_default).collect())
 }
 
 /// Inspects memory when all workers have ended, before they close their files: the counters first.
@@ -359,12 +365,8 @@ async fn look_after(
         return Ok(None);
     }
     let counts = residency::count(group).await?;
-    let look = Command::Look { ended: true };
-    let workers = hands.order(group, look, looked).await?;
-    Ok(Some(Glance {
-        workers: workers.into_iter().map(Option::unwrap_or_default).collect(),
-        counts,
-    }))
+    let workers = look(group, hands, true).await?;
+    Ok(Some(Glance { workers, counts }))
 }
 
 /// Runs `phases` in sequence without waiting for the other ranks in between: each rank's times

@@ -1,8 +1,6 @@
 //! Passes before those that count.
 
-use rbench_core::job::{JobLog, JobOutcome};
-use rbench_core::machine::HostUse;
-use rbench_core::outcome::{Details, PhaseOutcome, ReplayTotals};
+use rbench_core::outcome::PhaseOutcome;
 
 use crate::listener::Listener;
 
@@ -40,14 +38,4 @@ impl Listener for WarmUp<'_> {
     fn stopped(&mut self) {
         self.0.stopped();
     }
-
-    fn details(&mut self, _: u32, _: &[&str], _: Details) {}
-
-    fn jobs(&mut self, _: Vec<JobOutcome>) {}
-
-    fn machine(&mut self, _: Vec<HostUse>) {}
-
-    fn replayed(&mut self, _: ReplayTotals) {}
-
-    fn job_logs(&mut self, _: Vec<JobLog>) {}
 }

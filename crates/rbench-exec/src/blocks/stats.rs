@@ -54,7 +54,7 @@ pub struct Done {
 }
 
 /// One direction.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 struct Side {
     ios: u64,
     bytes: u64,
@@ -155,22 +155,12 @@ pub struct JobStats {
 impl Side {
     fn new(asynchronous: bool, rated: bool, (searches, histogram): (bool, bool)) -> Side {
         Side {
-            ios: 0,
-            bytes: 0,
-            short: 0,
-            last_end: Nanos(0),
             slat: asynchronous.then(Latency::new),
             clat: asynchronous.then(Latency::new),
             lat: searches.then(Latency::new),
             response: rated.then(Latency::new),
-            bw: Series::default(),
-            iops: Series::default(),
-            sampled: [0; 2],
-            at_second: (0, 0),
-            at_check: (0, 0),
-            window: Window::default(),
             histogram: histogram.then(Latency::new),
-            block_max: 0,
+            ..Side::default()
         }
     }
 
@@ -293,10 +283,14 @@ impl JobStats {
         if let Some(in_ramp) = &mut self.in_ramp {
             in_ramp.begin(start, start);
         }
-        (self.logging.logs_from, self.from, self.measures_from) = (from, from, from);
         if let Some(moving) = &mut self.moving {
             moving.begin(start);
         }
+        self.record_from(from);
+    }
+
+    fn record_from(&mut self, from: Nanos) {
+        (self.logging.logs_from, self.from, self.measures_from) = (from, from, from);
         self.begin_windows(from);
         self.logging.next_histogram = after(from, self.logging.logs.histogram_every);
     }
@@ -304,9 +298,7 @@ impl JobStats {
     /// Recording begins `now`, where a ramp of bytes is over.
     #[cold]
     pub fn end_ramp(&mut self, now: Nanos) {
-        (self.logging.logs_from, self.from, self.measures_from) = (now, now, now);
-        self.begin_windows(now);
-        self.logging.next_histogram = after(now, self.logging.logs.histogram_every);
+        self.record_from(now);
         self.stretches.end_ramp(now);
         self.begin_samples(now);
     }

@@ -113,15 +113,9 @@ impl Group<'_> {
     /// instant far enough ahead for everybody to hear of it. The inner error,
     /// this rank's alone, is why it cannot start with the others, as a sentence.
     pub async fn common_start(&self) -> Result<Result<Nanos, String>, ExecError> {
-        let now = self.now();
-        let at = Nanos(now.0 + self.lead().0);
-        let at = self.world.broadcast_value(Rank(0), &at);
-        let at = self.quietly(at).await?;
-        let clocks = self.time.clocks.borrow();
-        self.time.start.set(Some(CommonStart {
-            at,
-            error: clocks.error(at),
-        }));
+        let (here, at) = self.instant().await?;
+        let error = self.time.clocks.borrow().error(at);
+        self.time.start.set(Some(CommonStart { at, error }));
         if self.is_root() {
             let ahead = Duration::from(at.since(self.now()));
             let here = Instant::now() + ahead;
@@ -130,8 +124,6 @@ impl Group<'_> {
                 .marks
                 .started(&self.probes.intervals.told_rows(), at, here);
         }
-        let offset_ns = clocks.offset(self.rank(), at).offset_ns;
-        let here = Nanos(at.0.saturating_add_signed(offset_ns.saturating_neg()));
         self.time.starts_here.set(Some(here));
         self.begin_work(here);
         let near = near(here, self.now());

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use rbench_comm::{Clocks, Communicator as _, threads};
 use rbench_core::job::{JobLog, JobOutcome};
 use rbench_core::machine::HostUse;
-use rbench_core::outcome::{Details, PhaseOutcome, ReplayTotals};
+use rbench_core::outcome::{Details, PhaseOutcome};
 use rbench_core::{Nanos, Rank, SimulatedClock, random};
 use rbench_exec::{ExecError, Group, Interrupts, Listener, Place, Progress, Show, execute};
 use rbench_plan::spec::{Common, Fio, Io, Ior, Leave, Mdtest, Meta, Mix, Ops, Workload};
@@ -208,8 +208,6 @@ impl Listener for Taker<'_, '_> {
     fn machine(&mut self, hosts: Vec<HostUse>) {
         self.machine.extend(hosts);
     }
-
-    fn replayed(&mut self, _: ReplayTotals) {}
 
     fn job_logs(&mut self, logs: Vec<JobLog>) {
         self.logs.extend(logs);

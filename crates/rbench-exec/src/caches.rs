@@ -16,11 +16,8 @@ pub async fn caches(
     dirs: Vec<PathBuf>,
 ) -> Result<Vec<u32>, ExecError> {
     // Errors are reported later, by the code that needs the directory.
-    let look = move || {
-        let found: Vec<String> = dirs.iter().flat_map(|dir| file_system(dir)).collect();
-        found
-    };
-    let found = group.in_thread(look).await?;
+    let look = move || dirs.iter().flat_map(|dir| file_system(dir)).collect();
+    let found = group.on_target(look, || 0).await?;
     let mut keys: Vec<String> = found.unwrap_or_default();
     keys.sort_unstable();
     keys.dedup();
@@ -39,10 +36,7 @@ pub async fn caches(
 /// One sentence, the same on every rank.
 pub async fn drop_caches(group: &Group<'_>) -> Result<(), ExecError> {
     group.step("dropping caches");
-    let leads = group.is_leader();
-    let dropped = group.agree_in_thread(move || match leads {
-        true => rbench_sys::caches::drop_caches().map_err(|e| e.to_string()),
-        false => Ok(()),
-    });
-    dropped.await
+    let drop = || rbench_sys::caches::drop_caches().map_err(|e| e.to_string());
+    let dropped = group.agree_on_target_if(group.is_leader(), drop);
+    dropped.await.map(|_| ())
 }

@@ -16,8 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::group::{ExecError, Group};
 use crate::limited::limited;
-use crate::removal::Remover;
-use crate::target::{Place, Target, Workspace as _};
+use crate::target::{Place, Target};
 
 mod between;
 
@@ -136,14 +135,7 @@ pub async fn check(
             silent = group.any(hangs).await?;
         }
     }
-    let left = match silent {
-        // Removing would block, too.
-        true => target.leave(group).await?,
-        false => {
-            group.step("removing test files");
-            target.end(group, &Remover::new(1)).await?
-        }
-    };
+    let left = target.end_unless(group, silent).await?;
     Ok(Checked {
         hosts,
         between,

@@ -58,7 +58,7 @@ pub async fn watch(
     let missed = watched.watch.as_ref();
     let missed = missed.filter(|_| group.is_leader() && watched.processes.is_empty());
     let there = missed.map_or(Ok(()), |watch| Err(missing(watch)));
-    group.agree(there).await.map_err(ExecError::as_usage)?;
+    group.agree(there).await.map_err(|e| group.as_usage(e))?;
     let any = group.any(!watched.processes.is_empty()).await?;
     group.probes.sight.client.replace(any.then_some(watched));
     Ok(())

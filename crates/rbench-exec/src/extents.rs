@@ -35,7 +35,7 @@ pub(crate) async fn look(
     let count = parts.len() as u64;
     let step = parts.len().div_ceil(MOST_PARTS).max(1);
     let sample: Vec<Part> = parts.into_iter().step_by(step).collect();
-    let looked = group.in_thread(move || extents(&sample)).await?;
+    let looked = group.on_target(move || extents(&sample), || 0).await?;
     // Without the thread nothing is known.
     let looked = looked.unwrap_or_default();
     let all = group

@@ -105,16 +105,11 @@ async fn reference(group: &Group<'_>, plan: &FindPlan) -> Result<Option<(i64, i6
     let Some(file) = plan.newer.clone() else {
         return Ok(None);
     };
-    let mut looked = Ok(None);
-    if group.is_root() {
-        let path = file.clone();
-        match group.in_thread(move || walk::attributes(&path)).await? {
-            Ok(Ok((Attributes { modified, .. }, _))) => looked = Ok(Some(modified)),
-            Ok(Err(errno)) => looked = Err(unseen("--newer ", &file, errno)),
-            Err(lost) => looked = Err(lost),
-        }
-    }
-    let modified = group.agree(looked).await.map_err(ExecError::as_usage)?;
+    let looked = group.agree_on_target_if(group.is_root(), move || match walk::attributes(&file) {
+        Ok((Attributes { modified, .. }, _)) => Ok(modified),
+        Err(errno) => Err(unseen("--newer ", &file, errno)),
+    });
+    let modified = looked.await.map_err(|e| group.as_usage(e))?;
     let told = group.world.broadcast_value(Rank(0), &modified);
     group.quietly(told).await
 }
@@ -122,12 +117,12 @@ async fn reference(group: &Group<'_>, plan: &FindPlan) -> Result<Option<(i64, i6
 /// Returns the device number of the start directory, on this rank.
 async fn start(group: &Group<'_>, root: &Path) -> Result<u64, ExecError> {
     let path = root.to_owned();
-    let looked = group.agree_in_thread(move || match walk::attributes(&path) {
+    let looked = group.agree_on_target(move || match walk::attributes(&path) {
         Ok((found, device)) if found.is_directory => Ok(device),
         Ok(_) => Err(unseen("", &path, Errno::ENOTDIR)),
         Err(errno) => Err(unseen("", &path, errno)),
     });
-    looked.await.map_err(ExecError::as_usage)
+    looked.await.map_err(|e| group.as_usage(e))
 }
 
 fn unseen(option: &str, path: &Path, errno: Errno) -> String {

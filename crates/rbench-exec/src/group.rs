@@ -154,8 +154,8 @@ pub(crate) struct RunControl {
     reason: Cell<Option<StopReason>>,
     /// The first known stop signal: its name, sender and rank.
     signal: RefCell<Option<String>>,
-    /// Set if an operation of this rank was given up.
-    stuck: Cell<bool>,
+    /// The call that was given up, as a sentence: nothing on the target is touched any more.
+    stuck: RefCell<Option<String>>,
     limits: Limits,
     /// Failed operations of each rank up to now (at other ranks only their own), and this rank's
     /// before the phase.
@@ -479,9 +479,6 @@ impl<'a> Group<'a> {
 
     /// Asks every rank to end the phase at the next operation.
     pub fn ask_to_stop(&self, reason: StopReason) {
-        if reason == StopReason::Stuck {
-            self.control.stuck.set(true);
-        }
         self.note_stop(reason);
         self.post_to_others(NOTE_STOP, [reason.code(), 0, 0, 0, 0]);
     }
@@ -509,12 +506,6 @@ impl<'a> Group<'a> {
         for id in self.control.exits.news() {
             self.post_to_others(NOTE_END, [id, 0, 0, 0, 0]);
         }
-    }
-
-    /// Returns whether an operation was given up on any rank, whatever the first reason to stop:
-    /// the same answer on every rank.
-    pub async fn any_stuck(&self) -> Result<bool, ExecError> {
-        self.any(self.control.stuck.get()).await
     }
 
     /// Records how many operations of this rank have failed in the current phase.
@@ -664,6 +655,7 @@ impl<'a> Group<'a> {
 }
 
 mod alive;
+mod beside;
 mod events;
 mod hooks;
 mod intervals;

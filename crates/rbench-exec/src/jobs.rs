@@ -22,7 +22,6 @@ use crate::residency;
 use crate::room::Demands;
 use crate::round::PhaseEnd;
 use crate::spots::Spot;
-use crate::target::{gather_texts, left_behind};
 use crate::worker::Runner;
 use crate::workload::{Run, Running, Workload};
 
@@ -46,7 +45,7 @@ mod standing;
 mod trigger;
 
 use others::Ends;
-use removal::{left_as_they_are, remove};
+use removal::remove;
 
 pub(crate) use iologs::AllIologs;
 pub(crate) use journals::Journals;
@@ -207,10 +206,8 @@ async fn carry_out(
                 if stopped {
                     end.complete = trigger::fire(group, &plan.whole.trigger).await?;
                     end.trouble = stopped_by_itself(group);
-                    if !group.any_stuck().await? {
-                        let left = standing::give_up(group, plan, base, &state.made).await?;
-                        end.left.extend(left);
-                    }
+                    let left = standing::give_up(group, plan, base, &state.made).await?;
+                    end.left.extend(left);
                     return Ok(end);
                 }
             }
@@ -272,17 +269,22 @@ async fn check_directories(
     plan: &JobsPlan,
     base: &Path,
 ) -> Result<(), ExecError> {
-    let mut all = plan.rounds.iter().flatten();
-    let checked = all.try_for_each(|job| {
-        blocks::check_process(job)?;
-        if find(job).uses_files {
-            layout::check_directory(job, base)
-        } else {
-            Ok(())
-        }
+    let of_job = |job: &JobPlan| {
+        let directories = job.files.directories().filter(|_| find(job).uses_files);
+        let directories: Vec<PathBuf> = directories.map(|path| base.join(path)).collect();
+        (blocks::check_process(job), job.name.clone(), directories)
+    };
+    let jobs: Vec<_> = plan.rounds.iter().flatten().map(of_job).collect();
+    let checked = group.agree_on_target(move || {
+        jobs.into_iter()
+            .try_for_each(|(process, job, directories)| {
+                process?;
+                let mut all = directories.iter();
+                all.try_for_each(|path| layout::check_directory(path, &job))
+            })
     });
     // The exit code is 1, like fio's.
-    group.agree(checked).await
+    checked.await
 }
 
 impl JobRound<'_> {
@@ -319,14 +321,11 @@ impl JobRound<'_> {
             tell_stopped(group, listener);
         }
         group.share_dead_mounts().await?;
-        let paths = self.to_remove(group, &state.made);
-        let left = if end.stopped && group.any_stuck().await? {
-            // Removing would block, too.
-            let texts = left_as_they_are(&paths, left_behind);
-            gather_texts(group, texts.into_iter().collect()).await?
-        } else {
-            remove(group, paths).await?
-        };
+        if end.stopped {
+            // Removing would block, too, if a call has not returned.
+            group.any_stuck().await?;
+        }
+        let left = remove(group, self.to_remove(group, &state.made)).await?;
         Ok((end.stopped, left))
     }
 

@@ -34,6 +34,7 @@ mod mix;
 pub mod mounts;
 mod needs;
 pub mod ops;
+mod overdue;
 pub mod pace;
 mod passes;
 pub mod phase;

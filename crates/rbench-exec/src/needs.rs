@@ -6,7 +6,7 @@
 //! will show it.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use rbench_core::{Bytes, Call, OpenFlags, Rank};
@@ -115,16 +115,16 @@ pub(crate) async fn check(
     group.step("testing the features that the run needs");
     let scratch = format!(".{name}.needs-{}", group.rank().0);
     let me = group.host_number();
-    let paths: Vec<PathBuf> = spots
+    let mine: Vec<Spot> = spots
         .iter()
         .filter(|spot| group.is_leader() && spot.hosts(group).contains(&me))
-        .filter(|spot| spot.makes_something())
-        .map(|spot| spot.path.clone())
+        .cloned()
         .collect();
     let which: Vec<Need> = needs.keys().copied().collect();
-    let tried = group.agree_in_thread(move || {
-        let at = |path: &PathBuf| refusals(path, &scratch, &which);
-        Ok(paths.iter().flat_map(at).collect::<Vec<Refusal>>())
+    let tried = group.agree_on_target(move || {
+        let makes = mine.iter().filter(|spot| spot.makes_something());
+        let at = |spot: &Spot| refusals(&spot.path, &scratch, &which);
+        Ok(makes.flat_map(at).collect::<Vec<Refusal>>())
     });
     let mine = tried.await?;
     if !group.any(!mine.is_empty()).await? {
@@ -170,7 +170,7 @@ pub(crate) async fn names_in_flight(
         threads: limits::processes().ok().flatten(),
     };
     let fits = lacking.and_then(|()| room.check(depth, workers.sum(), data));
-    group.agree(fits).await.map_err(ExecError::as_usage)
+    group.agree(fits).await.map_err(|e| group.as_usage(e))
 }
 
 /// Limits of a host for operations in flight; `None`: unlimited or unknown.

@@ -74,10 +74,9 @@ pub(crate) async fn all<G: Workspace, P: Pass<G>>(
             tell_stopped(group, listener);
         }
         group.share_dead_mounts().await?;
-        if broken_off && group.any_stuck().await? {
-            // Removing would block, too.
-            end.left = workspace.leave(group).await?;
-            return Ok(end);
+        if broken_off {
+            // Removing would block, too, if a call has not returned.
+            group.any_stuck().await?;
         }
         if removes {
             group.begin_phase("removal", pass.left(), None);

@@ -13,8 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::group::{ExecError, Group};
 use crate::limited::limited;
-use crate::removal::Remover;
-use crate::target::{Place, Target, Workspace as _};
+use crate::target::{Place, Target};
 
 /// Time limit of an answer of the file system, for people.
 pub const PATIENCE: Duration = Duration::from_secs(20);
@@ -115,14 +114,7 @@ pub async fn probe(
         true => sights(group, &held, patience).await?,
         false => Ok(Vec::new()),
     };
-    let left = match silent {
-        // Removing would block, too.
-        true => target.leave(group).await?,
-        false => {
-            group.step("removing test files");
-            target.end(group, &Remover::new(1)).await?
-        }
-    };
+    let left = target.end_unless(group, silent).await?;
     Ok(Probed {
         hosts,
         shared,

@@ -13,7 +13,6 @@ use rbench_sys::{Part, Removal, RemoveError, WorkDir};
 
 use crate::group::{ExecError, Group};
 use crate::pace::StopFlag;
-use crate::thread::in_thread;
 
 /// A level with this many directories for each remover is divided among them.
 const ENOUGH: usize = 16;
@@ -88,8 +87,9 @@ impl Remover {
         work: impl FnOnce(&Remover) -> T + Send + 'static,
     ) -> Result<Result<T, String>, ExecError> {
         let remover = self.clone();
-        let work = in_thread(move || work(&remover));
-        group.attend(work, || self.removed()).await
+        group
+            .on_target(move || work(&remover), || self.removed())
+            .await
     }
 
     /// Removes a tree's content with its threads in different directories: calls in the same one
@@ -125,17 +125,23 @@ impl Remover {
         if group.untouchable().is_some() {
             return Ok(Vec::new());
         }
-        let trees = Arc::clone(trees);
+        let (trees, all) = (Arc::clone(trees), names.clone());
         let work = move |remover: &Remover| {
             let failed = |name: &PathBuf| {
                 remover.spread(trees.as_ref(), name);
                 let removed = remover.with(|how| trees.remove(name, how));
                 removed.err().map(|error| error.to_string())
             };
-            names.iter().filter_map(failed).collect()
+            all.iter().filter_map(failed).collect()
         };
         let left = self.beside(group, work).await?;
-        Ok(left.unwrap_or_else(|lost| vec![lost]))
+        let untouched = |lost: String| {
+            names
+                .iter()
+                .map(|name| left_untouched(name, &lost))
+                .collect()
+        };
+        Ok(left.unwrap_or_else(untouched))
     }
 
     /// Removes trees together with all ranks of `team`, which see the same ones: `kept` are those
@@ -224,7 +230,7 @@ impl Remover {
     }
 }
 
-/// Says that something was not removed, as this host's mount is dead.
+/// Says that something was not removed, and why.
 pub fn left_untouched(path: &Path, why: &str) -> String {
     format!("{} is left behind: {why}", path.display())
 }

@@ -109,19 +109,22 @@ async fn look_through(
     group.step("reading the traces");
     let (mine, stop) = (plan.clone(), group.stop_flag());
     let looked = group.agree_in_thread(move || look(&mine, &stop));
-    let looked = looked.await.map_err(ExecError::as_usage)?;
+    let looked = looked.await.map_err(|e| group.as_usage(e))?;
     let stopped = group.stopped().await?;
     let Some(looked) = looked.filter(|_| !stopped) else {
         return Err(ExecError::SetUp(
             "the run was stopped while the traces were read; nothing was created".to_owned(),
         ));
     };
-    alike(group, &looked).await.map_err(ExecError::as_usage)?;
-    let fits = match group.is_root() && !all.leave.overfill {
-        true => fits(&looked.found, plan, target),
-        false => Ok(()),
-    };
-    group.agree(fits).await.map_err(ExecError::as_usage)?;
+    alike(group, &looked).await.map_err(|e| group.as_usage(e))?;
+    let needed = looked.found.bytes_before();
+    let (needed, target) = (
+        needed.saturating_mul(u64::from(plan.copies)),
+        target.to_owned(),
+    );
+    let judges = group.is_root() && !all.leave.overfill;
+    let fits = group.agree_on_target_if(judges, move || fits(needed, &target));
+    fits.await.map_err(|e| group.as_usage(e))?;
     Ok(looked)
 }
 
@@ -251,10 +254,9 @@ async fn alike(group: &Group<'_>, looked: &Looked) -> Result<(), ExecError> {
     }
 }
 
-/// Checks that the files created beforehand fit on the target. Later writes may overwrite the same
-/// places, and are not predicted.
-fn fits(found: &Found, plan: &ReplayPlan, target: &Path) -> Result<(), String> {
-    let needed = found.bytes_before().saturating_mul(u64::from(plan.copies));
+/// Checks that `needed` bytes of files created beforehand fit on the target. Later writes may
+/// overwrite the same places, and are not predicted.
+fn fits(needed: u64, target: &Path) -> Result<(), String> {
     // Without this information, writing will show it.
     let free = space(target).ok().filter(|free| free.bytes_total > 0);
     match free {
@@ -286,18 +288,20 @@ impl<G: Workspace> Pass<G> for ReplayPass<'_> {
         ground.open(group, self.iteration).await?;
         let name = self.iteration.to_string();
         let parent = ground.fs();
-        let fs = match parent.directory() {
-            Some(parent) => PosixFs::below(parent, &name),
-            None => Err(Errno::ENOTDIR),
+        let open = move || {
+            let fs = match parent.directory() {
+                Some(parent) => PosixFs::below(parent, &name),
+                None => Err(Errno::ENOTDIR),
+            };
+            fs.map_err(|errno| {
+                let what = "the directory of the pass";
+                format!(
+                    "{what}, {name}, cannot be opened: {} ({errno:?})",
+                    errno.desc()
+                )
+            })
         };
-        let fs = fs.map_err(|errno| {
-            let what = "the directory of the pass";
-            format!(
-                "{what}, {name}, cannot be opened: {} ({errno:?})",
-                errno.desc()
-            )
-        });
-        let fs = group.agree(fs).await?;
+        let fs = group.agree_on_target(open).await?;
         if self.prepare(group, &fs, listener).await? {
             return Ok(true);
         }

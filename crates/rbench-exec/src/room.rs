@@ -48,7 +48,7 @@ pub(crate) async fn check(
     size: Option<&'static str>,
 ) -> Result<Vec<String>, ExecError> {
     let root = nix::unistd::geteuid().is_root();
-    let judged = group.agree_in_thread(move || match demands {
+    let judged = group.agree_on_target(move || match demands {
         Some(demands) => judge(&demands, root, size),
         None => Ok(Vec::new()),
     });

@@ -132,7 +132,7 @@ impl WorkerPool {
                 }
                 _ = look.tick() => {
                     let waits = |worker: usize| taken[worker].is_none();
-                    self.watch.look(group, &self.workers, waits);
+                    self.watch.look(group, waits);
                 }
             }
         }
@@ -175,10 +175,8 @@ impl WorkerPool {
         let all = ended.into_iter().enumerate();
         all.map(|(worker, end)| {
             end.unwrap_or_else(|| {
-                (
-                    self.watch.outcome(group, worker, phase, &self.workers),
-                    false,
-                )
+                let outcome = self.watch.outcome(group, worker, phase);
+                (outcome, false)
             })
         })
         .collect()
@@ -188,16 +186,31 @@ impl WorkerPool {
         std::future::poll_fn(|context| self.reports.borrow_mut().poll_recv(context)).await
     }
 
-    /// Dismisses the workers and waits until all have ended, so that their open files are closed.
-    async fn dismiss(self) {
-        let given_up = self.watch.gave_up_any();
-        drop(self.workers);
-        if given_up {
-            // A worker that was given up never ends.
-            return;
-        }
-        let mut reports = self.reports.into_inner();
-        while reports.recv().await.is_some() {}
+    /// Dismisses the workers and waits until all have ended, so that their open files are closed;
+    /// not if one was given up, which never ends.
+    async fn dismiss(self, group: &Group<'_>) -> Result<(), ExecError> {
+        let WorkerPool {
+            workers,
+            reports,
+            watch,
+        } = self;
+        drop(workers);
+        let mut reports = reports.into_inner();
+        let ended = async {
+            let mut look = watch.pace(group);
+            while !watch.gave_up_any() {
+                tokio::select! {
+                    biased;
+                    report = reports.recv() => {
+                        if report.is_none() {
+                            break;
+                        }
+                    }
+                    _ = look.tick() => watch.look(group, |_| true),
+                }
+            }
+        };
+        group.attend(ended, || 0).await
     }
 }
 
@@ -233,7 +246,7 @@ async fn measure(group: &Group<'_>, phase: &Phase) -> Result<PhaseEnd, ExecError
     }
     let (hands, planned) = prepare(group, phase).await?;
     if group.stopped().await? {
-        group.attend(hands.dismiss(), || 0).await?;
+        hands.dismiss(group).await?;
         return Ok(PhaseEnd {
             rows: Vec::new(),
             covered: false,
@@ -252,7 +265,7 @@ async fn measure(group: &Group<'_>, phase: &Phase) -> Result<PhaseEnd, ExecError
         Err(message) => {
             // The others have started: they see it like any stop.
             group.ask_to_stop(StopReason::Start);
-            group.attend(hands.dismiss(), || 0).await?;
+            hands.dismiss(group).await?;
             return group.agree(Err(message)).await;
         }
     };
@@ -288,7 +301,7 @@ async fn measure(group: &Group<'_>, phase: &Phase) -> Result<PhaseEnd, ExecError
     let ended = hands.order(group, Command::Finish, ended).await?;
     let ended = hands.outcomes(group, phase, ended);
     hands.items(group);
-    group.attend(hands.dismiss(), || 0).await?;
+    hands.dismiss(group).await?;
     group.settle_intervals().await?;
     group.settle_errors().await?;
     group.settle_mounts().await?;
@@ -442,7 +455,7 @@ async fn alone(group: &Group<'_>, phase: &Phase) -> Result<Result<Mine, String>,
     let ended = group.attend(work, || hands.items(group)).await?;
     let ended = ended.map(|ended| hands.outcomes(group, phase, ended));
     hands.items(group);
-    group.attend(hands.dismiss(), || 0).await?;
+    hands.dismiss(group).await?;
     Ok(ended.map(|ended| Mine::new(ended, cpu().since(cpu_before))))
 }
 
@@ -598,7 +611,7 @@ fn spawn_workers(group: &Group<'_>, phase: &Phase) -> Result<WorkerPool, String>
         .collect::<Result<Vec<Worker>, _>>()
         .map_err(|e| format!("cannot start {} worker threads: {e}", phase.threads))?;
     Ok(WorkerPool {
-        watch: StuckDetector::new(workers.len()),
+        watch: StuckDetector::new(&workers),
         workers,
         reports: RefCell::new(reports),
     })
@@ -619,7 +632,7 @@ async fn prepare(group: &Group<'_>, phase: &Phase) -> Result<(WorkerPool, u64), 
     match group.agree(ready).await {
         Ok(planned) => Ok((hands, planned)),
         Err(error) => {
-            group.attend(hands.dismiss(), || 0).await?;
+            hands.dismiss(group).await?;
             group.settle_mounts().await?;
             group.stopped().await?;
             Err(error)

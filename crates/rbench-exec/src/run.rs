@@ -90,7 +90,7 @@ async fn check_limits(run: Run<'_>, work: &dyn Workload) -> Result<(), ExecError
     } else {
         Ok(())
     };
-    group.agree(enough).await.map_err(ExecError::as_usage)
+    group.agree(enough).await.map_err(|e| group.as_usage(e))
 }
 
 /// The option that sets the amount of data; `None` if there are several.

@@ -10,7 +10,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rbench_core::{Nanos, Rank};
+use rbench_core::{Clock as _, MonotonicClock, Nanos, Rank};
 use rbench_sys::standing::{Standing, file_length, standing};
 use rbench_sys::surroundings::without_credentials;
 use rbench_sys::{MountInfo, testdir};
@@ -113,7 +113,7 @@ pub(crate) async fn compare(
     group.step("comparing the hosts' file systems");
     let me = group.host_number();
     let mine = looks_at(group, &spots);
-    let facts = group.agree_in_thread(move || {
+    let facts = group.agree_on_target(move || {
         let look = |(k, spot): &(usize, Spot)| (*k, Has::look(spot, me));
         Ok(mine.iter().map(look).collect::<Vec<_>>())
     });
@@ -282,7 +282,7 @@ async fn seek(
         looks.filter_map(|(k, _)| Some((*k, mark(*k)?)))
     };
     let (own, others): (Vec<_>, Vec<_>) = (of(true).collect(), of(false).collect());
-    let made = group.agree_in_thread(move || {
+    let made = group.agree_on_target(move || {
         // If nothing can be created, the types decide.
         let make = |(k, mark): &(usize, PathBuf)| Some((*k, testdir::make(mark).ok()?));
         let made: Vec<usize> = own.iter().filter_map(make).map(|(k, _)| k).collect();
@@ -293,10 +293,12 @@ async fn seek(
     made.iter().for_each(|k| is_made[*k] = 1);
     let is_made = group.largest(is_made).await?;
     let sought = others.into_iter().filter(|(k, _)| is_made[*k] == 1);
-    let unseen = look_for(group, sought.collect(), within).await;
+    let sought = sought.collect();
+    let unseen = group.agree_on_target(move || Ok(look_for(sought, within)));
+    let unseen = unseen.await?;
     // Marks stay until all have looked.
     group.quietly(group.world.barrier()).await?;
-    let removed = group.agree_in_thread(move || {
+    let removed = group.agree_on_target(move || {
         let own = own.iter().filter(|(k, _)| made.contains(k));
         let failed = |(_, mark): &(usize, PathBuf)| testdir::remove_empty(mark).err();
         own.filter_map(failed)
@@ -309,18 +311,14 @@ async fn seek(
 
 /// Returns the numbers of others' marks that this host does not see in this time: some clients keep
 /// a listing for a while.
-async fn look_for(
-    group: &Group<'_>,
-    mut sought: Vec<(usize, PathBuf)>,
-    within: Nanos,
-) -> Vec<usize> {
-    let begun = group.now();
+fn look_for(mut sought: Vec<(usize, PathBuf)>, within: Nanos) -> Vec<usize> {
+    let begun = MonotonicClock.now();
     loop {
         sought.retain(|(_, mark)| !testdir::is_there(mark).unwrap_or(false));
-        if sought.is_empty() || group.now().since(begun) >= within {
+        if sought.is_empty() || MonotonicClock.now().since(begun) >= within {
             return sought.into_iter().map(|(k, _)| k).collect();
         }
-        tokio::time::sleep(Duration::from_millis(20)).await;
+        std::thread::sleep(Duration::from_millis(20));
     }
 }
 

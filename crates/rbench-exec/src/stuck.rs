@@ -1,72 +1,50 @@
 //! Watches the workers of a rank: detects calls that do not return, and decides when to give a
 //! worker up.
-//!
-//! A worker does not announce its next call. Its lack of progress is seen from outside, and the
-//! kernel reports the call that it waits for.
 
 use std::cell::{Cell, OnceCell, RefCell};
-use std::time::Duration;
+use std::sync::Arc;
 
 use nix::errno::Errno;
 use rbench_core::effort::Effort;
 use rbench_core::outcome::{Details, WorkerOutcome};
 use rbench_core::{Failure, Nanos, OpKind};
-use rbench_sys::waiting::{Waiting, waiting, waiting_for_us, waits_for_a_thread};
-use tokio::time::{Instant, Interval, MissedTickBehavior, interval};
+use rbench_sys::waiting::{waiting, waiting_for_us, waits_for_a_thread};
+use tokio::time::Interval;
 
-use crate::group::{Group, StopReason};
+use crate::group::Group;
+use crate::meter::Tally;
+use crate::overdue::{Checks, Observed, Overdue};
 use crate::phase::{OpRow, Phase};
 use crate::worker::Worker;
-
-/// Calls longer than this are reported to people.
-const LONG: Duration = Duration::from_secs(10);
 
 /// State of one worker.
 #[derive(Debug, Clone, Default)]
 struct Seen {
-    progress: u64,
-    /// Its call at the last check, and the duration of it by then.
-    call: Option<Waiting>,
-    span: Duration,
-    told: bool,
-    /// The call for which it was given up, with its duration.
-    given_up: Option<(Waiting, Duration)>,
+    observed: Observed,
+    /// The call for which it was given up.
+    given_up: Option<Overdue>,
     /// Time of giving it up.
     given_up_at: Nanos,
-}
-
-impl Seen {
-    /// Records its current call, `gap` after the last check; returns for how long it has been in
-    /// that call without progress. Sleeping does not count, nor do successive calls.
-    fn look(&mut self, progress: u64, call: Option<Waiting>, gap: Duration) -> Duration {
-        if call.is_some() && (progress, &call) == (self.progress, &self.call) {
-            self.span += gap;
-        } else {
-            (self.progress, self.call) = (progress, call);
-            (self.span, self.told) = (Duration::ZERO, false);
-        }
-        self.span
-    }
 }
 
 /// The workers of a rank, observed from outside.
 #[derive(Debug)]
 pub struct StuckDetector {
+    tallies: Vec<Arc<Tally>>,
     workers: RefCell<Vec<Seen>>,
-    /// Time of the last check, and the interval of checks.
-    looked: Cell<Instant>,
-    every: Cell<Duration>,
+    checks: RefCell<Checks>,
     /// The common start.
     start: Cell<Nanos>,
 }
 
 impl StuckDetector {
     /// Creates a detector of workers that all make progress.
-    pub fn new(workers: usize) -> StuckDetector {
+    pub fn new(workers: &[Worker]) -> StuckDetector {
+        let tallies = workers.iter().map(|worker| Arc::clone(&worker.tally));
         StuckDetector {
-            workers: RefCell::new(vec![Seen::default(); workers]),
-            looked: Cell::new(Instant::now()),
-            every: Cell::new(LONG),
+            tallies: tallies.collect(),
+            workers: RefCell::new(vec![Seen::default(); workers.len()]),
+            checks: RefCell::new(Checks::start(None)),
             start: Cell::new(Nanos(0)),
         }
     }
@@ -78,17 +56,15 @@ impl StuckDetector {
 
     /// Returns the timer of the checks.
     pub fn pace(&self, group: &Group<'_>) -> Interval {
-        let least = operation_limit(group).map_or(LONG, |limit| limit.min(LONG));
-        let every = (least / 4).clamp(Duration::from_millis(10), Duration::from_secs(1));
-        let mut pace = interval(every);
-        pace.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        pace.reset();
-        self.every.set(every);
-        self.looked.set(Instant::now());
+        let checks = Checks::start(group.operation_limit());
+        let timer = checks.timer();
+        self.checks.replace(checks);
         // Earlier calls were not operations of theirs.
         let mut workers = self.workers.borrow_mut();
-        workers.iter_mut().for_each(|seen| seen.call = None);
-        pace
+        workers
+            .iter_mut()
+            .for_each(|seen| seen.observed.call = None);
+        timer
     }
 
     /// Returns whether this worker was given up.
@@ -103,12 +79,9 @@ impl StuckDetector {
     }
 
     /// Checks the workers for which `waits` holds.
-    pub fn look(&self, group: &Group<'_>, workers: &[Worker], waits: impl Fn(usize) -> bool) {
-        let limit = operation_limit(group);
-        let now = Instant::now();
-        let gap = now.saturating_duration_since(self.looked.replace(now));
-        // A check this late means that the process was suspended, and the workers with it.
-        let gap = gap.min(2 * self.every.get());
+    pub fn look(&self, group: &Group<'_>, waits: impl Fn(usize) -> bool) {
+        let limit = group.operation_limit();
+        let gap = self.checks.borrow_mut().gap();
         let mut all = self.workers.borrow_mut();
         // Helper threads of the C library perform the calls of workers that wait for them; looked
         // up once for all.
@@ -116,57 +89,33 @@ impl StuckDetector {
         let in_helper = |thread| {
             waits_for_a_thread(thread).then(|| helpers.get_or_init(waiting_for_us).clone())?
         };
-        for (number, (seen, worker)) in all.iter_mut().zip(workers).enumerate() {
+        for (number, (seen, tally)) in all.iter_mut().zip(&self.tallies).enumerate() {
             if seen.given_up.is_some() {
                 continue;
             }
-            let progress = worker.tally.progress();
-            let call = match waits(number) && progress == seen.progress {
+            let progress = tally.progress();
+            let call = match waits(number) && progress == seen.observed.progress {
                 true => {
-                    let thread = worker.tally.thread();
+                    let thread = tally.thread();
                     thread.and_then(|thread| waiting(thread).or_else(|| in_helper(thread)))
                 }
                 false => None,
             };
-            let span = seen.look(progress, call, gap);
-            let over = limit.is_some_and(|limit| span >= limit);
-            let Some(call) = seen.call.as_ref() else {
+            seen.observed.look(progress, call, gap);
+            let Some(overdue) = seen.observed.overdue(limit) else {
                 continue;
             };
-            if !(over || span >= LONG && !seen.told) {
-                continue;
-            }
-            let place = format!(
-                "worker {number} of rank {} on {}",
-                group.rank().0,
-                group.host_name()
-            );
-            let (what, seconds) = (text(call), span.as_secs_f64());
-            if over {
-                group.trouble(&format!(
-                    "{place}: {what} has not returned for {seconds:.1} s (--op-timeout) and is abandoned"
-                ));
-                seen.given_up = Some((call.clone(), span));
+            group.tell_overdue(&format!("worker {number} of "), &overdue);
+            if overdue.over {
+                seen.given_up = Some(overdue);
                 seen.given_up_at = group.now();
-                group.ask_to_stop(StopReason::Stuck);
-            } else {
-                group.trouble(&format!(
-                    "{place}: {what} has not returned for {seconds:.0} s"
-                ));
-                seen.told = true;
             }
         }
     }
 
     /// Returns the outcome of a worker that was given up: its call, as a failure. Its earlier
     /// results are lost.
-    pub fn outcome(
-        &self,
-        group: &Group<'_>,
-        worker: usize,
-        phase: &Phase,
-        workers: &[Worker],
-    ) -> WorkerOutcome {
+    pub fn outcome(&self, group: &Group<'_>, worker: usize, phase: &Phase) -> WorkerOutcome {
         let own = phase.own_lanes(worker);
         let mut lanes = phase.empty_lanes(group.interval(), own.clone());
         let Seen {
@@ -176,13 +125,13 @@ impl StuckDetector {
         } = self.workers.borrow()[worker].clone();
         let lane = given_up
             .as_ref()
-            .and_then(|(call, _)| lane_of(call.call, &phase.lanes[own.clone()]))
+            .and_then(|given_up| lane_of(given_up.call.call, &phase.lanes[own.clone()]))
             .and_then(|lane| lanes.get_mut(lane));
-        if let (Some((call, span)), Some(lane)) = (given_up, lane) {
+        if let (Some(Overdue { call, span, .. }), Some(lane)) = (given_up, lane) {
             let path = call
                 .path
                 .map_or_else(String::new, |p| p.display().to_string());
-            let done = workers[worker].tally.items();
+            let done = self.tallies[worker].items();
             let failure = Failure::new(lane.op, path, Errno::ETIMEDOUT).with(format!(
                 "{} has not returned for {:.1} s; {done} earlier operations of its worker are not counted",
                 call.call,
@@ -206,17 +155,6 @@ impl StuckDetector {
             details: Details::default(),
             first_lane: own.start,
         }
-    }
-}
-
-fn operation_limit(group: &Group<'_>) -> Option<Duration> {
-    group.limits().operation.map(Duration::from)
-}
-
-fn text(waiting: &Waiting) -> String {
-    match &waiting.path {
-        Some(path) => format!("{} {}", waiting.call, path.display()),
-        None => waiting.call.to_owned(),
     }
 }
 
@@ -263,42 +201,6 @@ mod tests {
     fn lanes(ops: &[OpKind]) -> Vec<OpRow> {
         let lane = |op: &OpKind| OpRow::new(*op, "", "");
         ops.iter().map(lane).collect()
-    }
-
-    #[test]
-    fn only_the_time_in_one_call_counts() {
-        let tick = Duration::from_secs(1);
-        let (mut reader, writer) = std::io::pipe().expect("a pipe");
-        let (sender, receiver) = std::sync::mpsc::channel();
-        let reads = std::thread::spawn(move || {
-            let number = rbench_sys::waiting::this_thread();
-            sender.send(number).expect("received");
-            std::io::Read::read(&mut reader, &mut [0])
-        });
-        let thread = receiver.recv().expect("sent");
-        let call = loop {
-            if let Some(call) = waiting(thread) {
-                break Some(call);
-            }
-            std::thread::yield_now();
-        };
-        let mut seen = Seen::default();
-        let mut spans = |looks: &[(u64, bool)]| -> Vec<u64> {
-            let look = |(progress, is_in): &(u64, bool)| {
-                let call = call.clone().filter(|_| *is_in);
-                seen.look(*progress, call, tick).as_secs()
-            };
-            looks.iter().map(look).collect()
-        };
-        // From the first check on; not asleep; not with progress.
-        let one = [(5, true), (5, true), (5, true)];
-        assert_eq!(spans(&one), [0, 1, 2]);
-        let asleep = [(5, false), (5, false), (5, true), (5, true)];
-        assert_eq!(spans(&asleep), [0, 0, 0, 1]);
-        let done = [(6, true), (7, true), (7, true)];
-        assert_eq!(spans(&done), [0, 0, 1]);
-        drop(writer);
-        assert_eq!(reads.join().expect("ended").ok(), Some(0));
     }
 
     #[test]

@@ -9,12 +9,13 @@ use std::time::Duration;
 
 use nix::errno::Errno;
 use rbench_comm::Communicator;
-use rbench_core::{Nanos, OpenFlags, Rank};
+use rbench_core::{Clock as _, MonotonicClock, Nanos, OpenFlags, Rank};
 use rbench_sys::{Fs, NullFs, RemoveError, SetupError, WorkDir};
 
 use crate::group::{ExecError, Group};
 use crate::live::LiveStats;
 use crate::removal::{Remover, left_untouched};
+use crate::thread::Helper;
 
 /// Time for another host to see a directory that rank 0 has created: some clients keep a parent's
 /// listing for a second or two.
@@ -49,14 +50,6 @@ pub(crate) trait Workspace {
         _broken_off: bool,
         _remover: &Remover,
     ) -> Result<Vec<String>, ExecError> {
-        Ok(Vec::new())
-    }
-
-    /// Leaves everything in place, as it cannot be removed now; returns the remainder, at rank 0.
-    async fn leave(self, _group: &Group<'_>) -> Result<Vec<String>, ExecError>
-    where
-        Self: Sized,
-    {
         Ok(Vec::new())
     }
 
@@ -116,26 +109,18 @@ impl Target {
     /// # Errors
     /// One sentence, the same on every rank.
     pub async fn set_up(group: &Group<'_>, place: &Place<'_>) -> Result<Target, ExecError> {
-        let there = match group.is_root() {
-            true => WorkDir::check_parent(place.parent).map_err(|e| e.to_string()),
-            false => Ok(()),
-        };
-        group.agree(there).await.map_err(ExecError::as_usage)?;
-        let create =
-            || WorkDir::create(place.parent, place.name, place.marker).map_err(|e| e.to_string());
-        let made = group
-            .agree(if group.is_root() {
-                create().map(Some)
-            } else {
-                Ok(None)
-            })
-            .await?;
+        let own = OwnDir::of(place);
+        let here = own.clone();
+        let there = group.agree_on_target_if(group.is_root(), move || here.check_parent());
+        there.await.map_err(|e| group.as_usage(e))?;
+        let here = own.clone();
+        let made = group.agree_on_target_if(group.is_root(), move || here.create());
         let mut found = Found {
-            workdir: made,
+            workdir: made.await?,
             keeper: group.is_root(),
             shared: true,
         };
-        match found.everywhere(group, place, &create).await {
+        match found.everywhere(group, place, &own).await {
             Ok(workdir) => {
                 let path = workdir.path().to_owned();
                 let Found {
@@ -153,7 +138,8 @@ impl Target {
             Err(error) => {
                 // The directory is removed again; the first error is the one to report.
                 if let Some(dir) = found.workdir.filter(|_| found.keeper) {
-                    Remover::new(1).with(|how| dir.remove(how)).ok();
+                    let remove = move |remover: &Remover| remover.with(|how| dir.remove(how)).ok();
+                    Remover::new(1).beside(group, remove).await?.ok();
                 }
                 Err(error)
             }
@@ -181,6 +167,20 @@ impl Target {
         self.workdir.held_path()
     }
 
+    /// Removes test files; not if any rank's file system is `silent`: removing would block, too.
+    /// Returns the remainder, at rank 0.
+    pub async fn end_unless(
+        self,
+        group: &Group<'_>,
+        silent: bool,
+    ) -> Result<Vec<String>, ExecError> {
+        match silent {
+            true => group.touch_no_more("a call has not returned"),
+            false => group.step("removing test files"),
+        }
+        self.end(group, &Remover::new(1)).await
+    }
+
     /// Creates the directories `own` (by this rank) below `shared_parent` (created once for each
     /// name space), untimed.
     ///
@@ -192,21 +192,17 @@ impl Target {
         parent: &str,
         own: &[String],
     ) -> Result<(), ExecError> {
-        let make = |name: &str| {
-            self.workdir
-                .mkdir_all(name)
-                .map(drop)
-                .map_err(|e| e.to_string())
-        };
-        group
-            .agree(if self.keeper { make(parent) } else { Ok(()) })
-            .await?;
-        group
-            .agree(
-                own.iter()
-                    .try_for_each(|name| make(&format!("{parent}/{name}"))),
-            )
-            .await
+        let first = self.keeper.then(|| parent.to_owned());
+        let below = own.iter().map(|name| format!("{parent}/{name}"));
+        for names in [first.into_iter().collect::<Vec<_>>(), below.collect()] {
+            let workdir = Arc::clone(&self.workdir);
+            let make = move || {
+                let make = |name: &String| workdir.mkdir_all(name).map(drop);
+                names.iter().try_for_each(make).map_err(|e| e.to_string())
+            };
+            group.agree_on_target(make).await?;
+        }
+        Ok(())
     }
 
     /// Creates the empty file `name` once for each name space, untimed: some file systems fail when
@@ -215,16 +211,15 @@ impl Target {
     /// # Errors
     /// One sentence, the same on every rank.
     pub async fn make_file(&self, group: &Group<'_>, name: &str) -> Result<(), ExecError> {
-        let fs = self.workdir.fs();
-        let make = || {
-            let path = CString::new(name).map_err(|_| Errno::EINVAL)?;
-            fs.open(&path, OpenFlags::CREATE_NEW)
-                .and_then(|fd| fs.close(fd))
+        let (fs, name) = (self.workdir.fs(), name.to_owned());
+        let make = move || {
+            let path = CString::new(name.as_str()).map_err(|_| Errno::EINVAL);
+            let made = path.and_then(|path| fs.open(&path, OpenFlags::CREATE_NEW));
+            let closed = made.and_then(|fd| fs.close(fd));
+            closed.map_err(|e| format!("cannot create {name}: {} ({e:?})", e.desc()))
         };
-        let made = if self.keeper { make() } else { Ok(()) };
-        group
-            .agree(made.map_err(|e| format!("cannot create {name}: {} ({e:?})", e.desc())))
-            .await
+        let made = group.agree_on_target_if(self.keeper, make).await;
+        made.map(|_| ())
     }
 }
 
@@ -257,18 +252,11 @@ impl Workspace for Target {
         Ok(Vec::new())
     }
 
-    async fn leave(self, group: &Group<'_>) -> Result<Vec<String>, ExecError> {
-        let mine = self.keeper.then(|| left_behind(&self.path));
-        // Closing it may block for ever.
-        std::mem::forget(self);
-        gather_texts(group, mine.into_iter().collect()).await
-    }
-
     async fn end(self, group: &Group<'_>, remover: &Remover) -> Result<Vec<String>, ExecError> {
         if let Some(why) = group.untouchable() {
             let mine = self.keeper.then(|| left_untouched(&self.path, &why));
             // Closing it may block for ever.
-            std::mem::forget(self);
+            Helper::start(move || drop(self)).ok();
             group.quietly(group.world.barrier()).await?;
             return gather_texts(group, mine.into_iter().collect()).await;
         }
@@ -287,16 +275,15 @@ impl Workspace for Target {
         };
         let held = keeper && mine.is_none();
         group.quietly(group.world.barrier()).await?;
-        let remover = remover.clone();
-        let work = move || {
+        let work = move |remover: &Remover| {
             mine.map(|dir| remover.with(|how| dir.remove(how)))
                 .and_then(Result::err)
                 .map(|e: RemoveError| e.to_string())
                 .into_iter()
                 .collect::<Vec<String>>()
         };
-        let left = group.in_thread(work).await?;
-        let mut left = left.unwrap_or_else(|lost| vec![lost]);
+        let left = remover.beside(group, work).await?;
+        let mut left = left.unwrap_or_else(|lost| vec![left_untouched(&path, &lost)]);
         if held {
             left.push(format!(
                 "{} is still in use and was not removed",
@@ -329,17 +316,12 @@ impl Found {
         &mut self,
         group: &Group<'_>,
         place: &Place<'_>,
-        create: &dyn Fn() -> Result<WorkDir, String>,
+        own: &OwnDir,
     ) -> Result<WorkDir, ExecError> {
-        let open = || own(WorkDir::open(place.parent, place.name, place.marker));
         let looks = group.is_leader() && self.workdir.is_none();
-        let seen = group
-            .agree(if looks {
-                look_for(group, &open).await
-            } else {
-                Ok(None)
-            })
-            .await?;
+        let look = own.clone();
+        let seen = group.agree_on_target_if(looks, move || look.look_for());
+        let seen = seen.await?.flatten();
         let private = looks && seen.is_none();
         self.workdir = self.workdir.take().or(seen);
         self.shared = !group.any(private).await?;
@@ -348,19 +330,15 @@ impl Found {
             format!("{flag} needs a directory that all hosts share, but {parent} differs from that on {first}")
         });
         group.agree(refusal.map_or(Ok(()), Err)).await?;
-        let made = if private {
+        let create = own.clone();
+        let made = group.agree_on_target_if(private, move || create.create());
+        if let Some(dir) = made.await? {
             self.keeper = true;
-            create().map(|dir| self.workdir = Some(dir))
-        } else {
-            Ok(())
-        };
-        group.agree(made).await?;
-        let opened = if self.workdir.is_none() {
-            open()
-        } else {
-            Ok(None)
-        };
-        let opened = group.agree(opened).await?;
+            self.workdir = Some(dir);
+        }
+        let open = own.clone();
+        let opened = group.agree_on_target_if(self.workdir.is_none(), move || open.open());
+        let opened = opened.await?.flatten();
         let there = self.workdir.is_some() || opened.is_some();
         let gone = || format!("{} disappeared from {}", place.name, place.parent.display());
         group
@@ -373,41 +351,58 @@ impl Found {
     }
 }
 
-/// Accepts a directory that another rank has created; one that belongs to another run is not
-/// accepted.
-fn own(opened: Result<Option<WorkDir>, SetupError>) -> Result<Option<WorkDir>, String> {
-    let Some(workdir) = opened.map_err(|e| e.to_string())? else {
-        return Ok(None);
-    };
-    match workdir.is_own() {
-        Ok(true) => Ok(Some(workdir)),
-        Ok(false) => Err(SetupError::Replaced(workdir.path().to_owned()).to_string()),
-        Err(error) => Err(error.to_string()),
-    }
+/// The calls that create and open a run's own directory.
+#[derive(Clone)]
+struct OwnDir {
+    parent: PathBuf,
+    name: String,
+    marker: Vec<u8>,
 }
 
-/// Checks for the directory of rank 0 until it is seen or time is up.
-async fn look_for(
-    group: &Group<'_>,
-    open: &dyn Fn() -> Result<Option<WorkDir>, String>,
-) -> Result<Option<WorkDir>, String> {
-    let begun = group.now();
-    loop {
-        match open() {
-            Ok(None) if group.now().since(begun) < SEEN_WITHIN => {
-                tokio::time::sleep(Duration::from_millis(50)).await;
-            }
-            other => return other,
+impl OwnDir {
+    fn of(place: &Place<'_>) -> OwnDir {
+        OwnDir {
+            parent: place.parent.to_owned(),
+            name: place.name.to_owned(),
+            marker: place.marker.to_owned(),
         }
     }
-}
 
-/// Says that something was not removed, and why.
-pub(crate) fn left_behind(path: &Path) -> String {
-    format!(
-        "{} is left behind: removing it would wait for the same file system",
-        path.display()
-    )
+    fn check_parent(&self) -> Result<(), String> {
+        WorkDir::check_parent(&self.parent).map_err(|e| e.to_string())
+    }
+
+    fn create(&self) -> Result<WorkDir, String> {
+        let made = WorkDir::create(&self.parent, &self.name, &self.marker);
+        made.map_err(|e| e.to_string())
+    }
+
+    /// Opens a directory that another rank has created; one that belongs to another run is not
+    /// accepted.
+    fn open(&self) -> Result<Option<WorkDir>, String> {
+        let opened = WorkDir::open(&self.parent, &self.name, &self.marker);
+        let Some(workdir) = opened.map_err(|e| e.to_string())? else {
+            return Ok(None);
+        };
+        match workdir.is_own() {
+            Ok(true) => Ok(Some(workdir)),
+            Ok(false) => Err(SetupError::Replaced(workdir.path().to_owned()).to_string()),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
+    /// Checks for the directory of rank 0 until it is seen or time is up.
+    fn look_for(&self) -> Result<Option<WorkDir>, String> {
+        let begun = MonotonicClock.now();
+        loop {
+            match self.open() {
+                Ok(None) if MonotonicClock.now().since(begun) < SEEN_WITHIN => {
+                    std::thread::sleep(Duration::from_millis(50));
+                }
+                other => return other,
+            }
+        }
+    }
 }
 
 /// Gathers all ranks' texts at rank 0, each with its host if there are several.

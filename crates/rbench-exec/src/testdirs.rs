@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use nix::errno::Errno;
-use rbench_core::{Call, Nanos};
+use rbench_core::{Call, Clock as _, MonotonicClock};
 use rbench_plan::MetaPlan;
 use rbench_plan::meta::{Backend, Location, PhaseKind};
 use rbench_sys::anchor::Anchor;
@@ -20,7 +20,7 @@ use rbench_sys::{Fs, NullFs, PosixFs, Removal, RemoveError};
 use crate::group::{ExecError, Group, Ranks};
 use crate::removal::{Remover, Trees, left_untouched};
 use crate::spots::Spot;
-use crate::target::{Place, SEEN_WITHIN, Workspace, gather_texts, left_behind, team};
+use crate::target::{Place, SEEN_WITHIN, Workspace, gather_texts, team};
 
 /// The directories of a run as this rank sees them.
 pub(crate) struct TestDirs {
@@ -97,13 +97,21 @@ impl TestDirs {
             this.made = made;
             if let Err(error) = result {
                 // Created directories are removed again; the first error is the one to report.
-                for dir in this.made.iter().filter(|_| this.real) {
-                    testdir::remove_empty(dir).ok();
+                if this.real {
+                    let made = std::mem::take(&mut this.made);
+                    let remove = move || {
+                        let removed = made.iter().map(|dir| testdir::remove_empty(dir));
+                        removed.filter_map(Result::err).count()
+                    };
+                    group.on_target(remove, || 0).await?.ok();
                 }
                 return Err(error);
             }
         }
-        let tops = group.agree(this.hold_tops()).await?;
+        let (dirs, made) = (this.dirs.clone(), this.made.clone());
+        let hold = move || hold_tops(&dirs, &made);
+        let tops = group.agree_on_target_if(this.real, hold).await?;
+        let tops = tops.unwrap_or_default();
         Ok(TestDirs { tops, ..this })
     }
 
@@ -121,8 +129,7 @@ impl TestDirs {
         made: &mut Vec<PathBuf>,
     ) -> Result<(), ExecError> {
         let kept: Vec<PathBuf> = self.keeps.iter().flat_map(|k| names(*k)).collect();
-        let result = kept.iter().try_for_each(|path| self.make_one(path, made));
-        group.agree(result).await?;
+        self.make_all(group, kept.clone(), made).await?;
         if self.real && group.host_names.len() > 1 {
             self.look_everywhere(group, names, &kept, made).await?;
         }
@@ -139,26 +146,26 @@ impl TestDirs {
         kept: &[PathBuf],
         made: &mut Vec<PathBuf>,
     ) -> Result<(), ExecError> {
-        let marks: Vec<PathBuf> = kept.iter().map(|path| path.join(&self.mark)).collect();
-        let marked = marks
-            .iter()
-            .try_for_each(|mark| self.tops.make(mark).map(drop).map_err(|e| e.to_string()));
-        let looked = match group.agree(marked).await {
-            Ok(()) => {
-                let result = self.make_where_unseen(group, names, made).await;
-                let private = matches!(&result, Ok(true));
-                group.agree(result).await.map(|_| private)
-            }
+        let mark = |path: &PathBuf| path.join(&self.mark);
+        let (tops, marks) = (self.tops.clone(), kept.iter().map(mark).collect::<Vec<_>>());
+        let marked = group.agree_on_target(move || {
+            let mut marks = marks.iter();
+            marks.try_for_each(|mark| tops.make(mark).map(drop).map_err(|e| e.to_string()))
+        });
+        let looked = match marked.await {
+            Ok(()) => self.make_where_unseen(group, names, made).await,
             Err(error) => Err(error),
         };
         // In any case: mdtest must find the directories in its own form.
-        let unmarked = marks.iter().try_for_each(|mark| {
-            self.tops
-                .remove_empty(mark)
-                .map(drop)
-                .map_err(|e| e.to_string())
-        });
+        let mark = |path: &PathBuf| path.join(&self.mark);
+        let (tops, marks) = (self.tops.clone(), kept.iter().map(mark).collect::<Vec<_>>());
+        let unmark = move || {
+            let mut marks = marks.iter();
+            marks.try_for_each(|mark| tops.remove_empty(mark).map(drop))
+        };
+        let unmarked = group.on_target(unmark, || 0).await?;
         let private = looked?;
+        let unmarked = unmarked.and_then(|unmarked| unmarked.map_err(|e| e.to_string()));
         group.agree(unmarked).await?;
         self.shared &= !group.any(private).await?;
         Ok(())
@@ -170,25 +177,16 @@ impl TestDirs {
         group: &Group<'_>,
         names: &dyn Fn(usize) -> Vec<PathBuf>,
         made: &mut Vec<PathBuf>,
-    ) -> Result<bool, String> {
-        let Some(k) = self.looks_after(group).filter(|k| !self.keeps.contains(k)) else {
-            return Ok(false);
-        };
-        let mut unseen = Vec::new();
-        // One wait for all: a path not seen by its end is missing.
-        let begun = group.now();
-        for path in names(k) {
-            if !seen(group, &self.tops, &path.join(&self.mark), begun).await? {
-                unseen.push(path);
-            }
-        }
-        for path in &unseen {
-            self.make_one(path, made)?;
-        }
-        if !unseen.is_empty() {
-            self.keeps.push(k);
-        }
-        Ok(!unseen.is_empty())
+    ) -> Result<bool, ExecError> {
+        let looked_after = self.looks_after(group).filter(|k| !self.keeps.contains(k));
+        let paths = looked_after.map_or_else(Vec::new, names);
+        let (tops, mark) = (self.tops.clone(), self.mark.clone());
+        let unseen = group.agree_on_target(move || unseen(paths, &tops, &mark));
+        let unseen = unseen.await?;
+        let private = looked_after.filter(|_| !unseen.is_empty());
+        self.make_all(group, unseen, made).await?;
+        self.keeps.extend(private);
+        Ok(private.is_some())
     }
 
     /// Returns the directory for which this rank is the first on this host.
@@ -199,63 +197,63 @@ impl TestDirs {
         first.then_some(of(me))
     }
 
-    fn make_one(&self, path: &Path, made: &mut Vec<PathBuf>) -> Result<(), String> {
-        if self.real {
-            if self.tops.make(path).map_err(|e| e.to_string())? == Made::Made {
-                made.push(path.to_owned());
-            }
-            return Ok(());
-        }
-        match self.fs.on_path(Call::MKDIR, &c_path(path)?) {
-            Ok(_) => {
-                made.push(path.to_owned());
+    /// Creates `paths` on this rank; adds those that were missing to `made`, even on failure.
+    async fn make_all(
+        &self,
+        group: &Group<'_>,
+        paths: Vec<PathBuf>,
+        made: &mut Vec<PathBuf>,
+    ) -> Result<(), ExecError> {
+        let tops = self.real.then(|| self.tops.clone());
+        let fs = Arc::clone(&self.fs);
+        let make = move || {
+            let mut made = Vec::new();
+            let make = |path: &PathBuf| -> Result<(), String> {
+                if make_one(path, tops.as_ref(), fs.as_ref())? {
+                    made.push(path.clone());
+                }
                 Ok(())
-            }
-            Err(Errno::EEXIST) => Ok(()),
-            Err(e) => Err(format!("cannot create {}: {}", path.display(), e.desc())),
-        }
-    }
-
-    /// Opens the directories that others may replace.
-    fn hold_tops(&self) -> Result<Held, String> {
-        let mut tops = Vec::new();
-        for dir in self.dirs.iter().filter(|_| self.real) {
-            // A missing path belongs to nobody.
-            if !testdir::others_may_replace(dir).unwrap_or(false) {
-                continue;
-            }
-            let held = match self.made.contains(dir) {
-                true => Held::default().hold(dir),
-                false => testdir::hold_named(dir),
             };
-            let held = held.map_err(|e| e.to_string())?;
-            tops.push((dir.as_os_str().as_bytes().to_vec(), held));
-        }
-        Ok(Held(tops.into()))
+            let result = paths.iter().try_for_each(make);
+            (made, result)
+        };
+        let result = match group.on_target(make, || 0).await? {
+            Ok((new, result)) => {
+                made.extend(new);
+                result
+            }
+            Err(lost) => Err(lost),
+        };
+        group.agree_on_calls(result).await
     }
 
     /// Opens the test directories of a pass if others may replace them: mdtest's paths are
     /// absolute, and would lead to the replacement.
-    fn hold(&mut self, iteration: u32) -> Result<Held, String> {
-        let mut held = Vec::new();
+    async fn hold(&mut self, group: &Group<'_>, iteration: u32) -> Result<(), ExecError> {
         let is_held = |dir: &&PathBuf| {
             let mut tops = self.tops.0.iter();
             tops.any(|(top, _)| top == dir.as_os_str().as_bytes())
         };
-        for dir in self.dirs.iter().filter(is_held) {
-            for path in TestDirs::test_dirs(dir, iteration, self.loops) {
-                if self.tops.is_there(&path).map_err(|e| e.to_string())? {
-                    let fd = self.tops.hold(&path).map_err(|e| e.to_string())?;
+        let dirs = self.dirs.iter().filter(is_held);
+        let paths = dirs.flat_map(|dir| TestDirs::test_dirs(dir, iteration, self.loops));
+        let (paths, tops) = (paths.collect::<Vec<_>>(), self.tops.clone());
+        let hold = move || {
+            let mut held = Vec::new();
+            for path in &paths {
+                if tops.is_there(path).map_err(|e| e.to_string())? {
+                    let fd = tops.hold(path).map_err(|e| e.to_string())?;
                     held.push((path.as_os_str().as_bytes().to_vec(), fd));
                 }
             }
+            let root = (!held.is_empty()).then(open_root).transpose()?;
+            Ok((Held(held.into()), root))
+        };
+        let (held, root) = group.agree_on_target(hold).await?;
+        if let Some(root) = root {
+            self.fs = Arc::new(root.holding(Arc::clone(&held.0)));
         }
-        let held = Held(held.into());
-        if !held.0.is_empty() {
-            let fs = open_root()?;
-            self.fs = Arc::new(fs.holding(Arc::clone(&held.0)));
-        }
-        Ok(held)
+        self.held = held;
+        Ok(())
     }
 
     fn test_dirs(dir: &Path, iteration: u32, loops: u64) -> Vec<PathBuf> {
@@ -283,7 +281,7 @@ impl TestDirs {
             }
             return Ok(Vec::new());
         }
-        let tops = self.tops.clone();
+        let (tops, all) = (self.tops.clone(), paths.clone());
         let work = move || {
             let kept = |path: &PathBuf| match tops.remove_empty(path) {
                 Ok(true) => None,
@@ -293,10 +291,29 @@ impl TestDirs {
                     .then(|| format!("{} is not empty and was not removed", path.display())),
                 Err(e) => Some(e.to_string()),
             };
-            paths.iter().filter_map(kept).collect::<Vec<String>>()
+            all.iter().filter_map(kept).collect::<Vec<String>>()
         };
-        let left = group.in_thread(work).await?;
-        Ok(left.unwrap_or_else(|lost| vec![lost]))
+        let left = group.on_target(work, || 0).await?;
+        let untouched = |lost: String| paths.iter().map(|p| left_untouched(p, &lost)).collect();
+        Ok(left.unwrap_or_else(untouched))
+    }
+
+    /// Returns those of `paths` that exist; `unknown`: also those that cannot be inspected.
+    async fn existing(
+        &self,
+        group: &Group<'_>,
+        mut paths: Vec<PathBuf>,
+        unknown: bool,
+    ) -> Result<Vec<PathBuf>, ExecError> {
+        if !self.real || group.untouchable().is_some() {
+            return Ok(Vec::new());
+        }
+        let look = move || {
+            paths.retain(|path| testdir::is_there(path).unwrap_or(unknown));
+            paths
+        };
+        let found = group.on_target(look, || 0).await?;
+        Ok(found.unwrap_or_default())
     }
 }
 
@@ -327,9 +344,7 @@ impl Workspace for TestDirs {
             self.made_now = made;
             result?;
         }
-        let held = self.hold(iteration);
-        self.held = group.agree(held).await?;
-        Ok(())
+        self.hold(group, iteration).await
     }
 
     /// After a complete pass the empty test directories are removed. After an interrupted one the
@@ -345,7 +360,6 @@ impl Workspace for TestDirs {
         let made_now = std::mem::take(&mut self.made_now);
         let kept = |k: &usize| TestDirs::test_dirs(&self.dirs[*k], iteration, self.loops);
         let mut left = Vec::new();
-        let real = self.real && group.untouchable().is_none();
         if !broken_off {
             if self.removes {
                 let dirs = self.keeps.iter().flat_map(kept).collect();
@@ -354,18 +368,14 @@ impl Workspace for TestDirs {
             return gather_texts(group, left).await;
         }
         if !(self.makes && self.removes) {
-            let there = self.keeps.iter().flat_map(kept).collect::<Vec<_>>();
-            left.extend(
-                there
-                    .iter()
-                    .filter(|p| real && testdir::is_there(p).unwrap_or(false))
-                    .map(|path| {
-                        format!(
-                            "{} was not cleaned up: only a run that both creates and removes does that",
-                            path.display()
-                        )
-                    }),
-            );
+            let there = self.keeps.iter().flat_map(kept).collect();
+            let there = self.existing(group, there, false).await?;
+            left.extend(there.iter().map(|path| {
+                format!(
+                    "{} was not cleaned up: only a run that both creates and removes does that",
+                    path.display()
+                )
+            }));
             return gather_texts(group, left).await;
         }
         // Only the keepers know if the test directories are this run's; the private trees of all
@@ -378,30 +388,22 @@ impl Workspace for TestDirs {
             left.extend(remover.own(group, &trees, own).await?);
             group.quietly(group.world.barrier()).await?;
         }
-        let not_ours = self.keeps.iter().flat_map(kept);
         let ours: HashSet<&PathBuf> = made_now.iter().collect();
-        left.extend(
-            not_ours
-                .filter(|dir| !ours.contains(dir))
-                .filter(|dir| real && testdir::is_there(dir).unwrap_or(true))
-                .map(|dir| {
-                    format!(
-                        "{} was kept with its content: it existed before this run",
-                        dir.display()
-                    )
-                }),
-        );
+        let others = self.keeps.iter().flat_map(kept);
+        let others = others.filter(|dir| !ours.contains(dir)).collect();
+        let others = self.existing(group, others, true).await?;
+        left.extend(others.iter().map(|dir| {
+            format!(
+                "{} was kept with its content: it existed before this run",
+                dir.display()
+            )
+        }));
         if self.real {
             let team = team(group, self.shared);
             left.extend(remover.together(group, team, &trees, made_now).await?);
             group.quietly(group.world.barrier()).await?;
         }
         gather_texts(group, left).await
-    }
-
-    async fn leave(self, group: &Group<'_>) -> Result<Vec<String>, ExecError> {
-        let mine = self.made.iter().chain(&self.made_now);
-        gather_texts(group, mine.map(|path| left_behind(path)).collect()).await
     }
 
     async fn end(self, group: &Group<'_>, _remover: &Remover) -> Result<Vec<String>, ExecError> {
@@ -437,15 +439,56 @@ fn open_root() -> Result<PosixFs, String> {
     PosixFs::open_directory(Path::new("/")).map_err(|e| format!("cannot open /: {}", e.desc()))
 }
 
-/// Checks for the keeper's directory until it is seen or, counted from `begun`, time is up.
-async fn seen(group: &Group<'_>, tops: &Held, path: &Path, begun: Nanos) -> Result<bool, String> {
-    loop {
-        let there = tops.is_there(path).map_err(|e| e.to_string())?;
-        if there || group.now().since(begun) > SEEN_WITHIN {
-            return Ok(there);
-        }
-        tokio::time::sleep(Duration::from_millis(50)).await;
+/// Creates the directory `path`, in a file system whose replaceable directories are `tops`, or by
+/// `fs`; returns whether it was missing.
+fn make_one(path: &Path, tops: Option<&Held>, fs: &dyn Fs) -> Result<bool, String> {
+    if let Some(tops) = tops {
+        let made = tops.make(path).map_err(|e| e.to_string())?;
+        return Ok(made == Made::Made);
     }
+    match fs.on_path(Call::MKDIR, &c_path(path)?) {
+        Ok(_) => Ok(true),
+        Err(Errno::EEXIST) => Ok(false),
+        Err(e) => Err(format!("cannot create {}: {}", path.display(), e.desc())),
+    }
+}
+
+/// Opens those of `dirs` that others may replace; the run has created those in `made`.
+fn hold_tops(dirs: &[PathBuf], made: &[PathBuf]) -> Result<Held, String> {
+    let mut tops = Vec::new();
+    for dir in dirs {
+        // A missing path belongs to nobody.
+        if !testdir::others_may_replace(dir).unwrap_or(false) {
+            continue;
+        }
+        let held = match made.contains(dir) {
+            true => Held::default().hold(dir),
+            false => testdir::hold_named(dir),
+        };
+        let held = held.map_err(|e| e.to_string())?;
+        tops.push((dir.as_os_str().as_bytes().to_vec(), held));
+    }
+    Ok(Held(tops.into()))
+}
+
+/// Checks for the keeper's marks in `paths` until all are seen or time is up, one wait for all;
+/// returns those that are not.
+fn unseen(paths: Vec<PathBuf>, tops: &Held, mark: &str) -> Result<Vec<PathBuf>, String> {
+    let begun = MonotonicClock.now();
+    let mut unseen = Vec::new();
+    for path in paths {
+        let there = loop {
+            let there = tops.is_there(&path.join(mark)).map_err(|e| e.to_string())?;
+            if there || MonotonicClock.now().since(begun) > SEEN_WITHIN {
+                break there;
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        };
+        if !there {
+            unseen.push(path);
+        }
+    }
+    Ok(unseen)
 }
 
 fn c_path(path: &Path) -> Result<CString, String> {

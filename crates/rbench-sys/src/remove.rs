@@ -338,9 +338,8 @@ impl<'a> Crew<'a> {
     fn work(&self, first: impl FnOnce(&Self) -> Result<(), Stopped>) {
         thread::scope(|scope| {
             for _ in 1..self.how.threads {
-                let helper = thread::Builder::new()
-                    .name("rbench-removal".to_owned())
-                    .stack_size(STACK);
+                // It inherits the caller's name, which says whose work it does.
+                let helper = thread::Builder::new().stack_size(STACK);
                 // With fewer threads it only takes longer.
                 if helper.spawn_scoped(scope, || self.help()).is_err() {
                     break;

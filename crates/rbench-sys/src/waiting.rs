@@ -1,12 +1,14 @@
 //! System calls in which threads of this process wait. A call that never returns can be named
 //! without an earlier report of its thread, so that naming costs nothing on the timed path.
 
+use std::ffi::CString;
 use std::fs;
 use std::io::IoSliceMut;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use nix::libc;
+use nix::sys::prctl;
 use nix::sys::uio::{RemoteIoVec, process_vm_readv};
 use nix::unistd::Pid;
 use syscalls::Sysno;
@@ -127,14 +129,60 @@ pub fn waits_for_a_thread(thread: i32) -> bool {
 /// The call of a thread that the C library started for asynchronous I/O: the thread that
 /// requested the I/O waits for it.
 pub fn waiting_for_us() -> Option<Waiting> {
-    let threads = fs::read_dir("/proc/self/task").ok()?;
-    let number = |entry: fs::DirEntry| entry.file_name().to_str()?.parse::<i32>().ok();
     let is_helper = |thread: &i32| {
         let status = fs::read_to_string(format!("/proc/self/task/{thread}/status"));
         status.is_ok_and(|status| blocks_all_signals(&status))
     };
-    let mut threads = threads.flatten().filter_map(number);
+    let mut threads = threads();
     threads.find_map(|thread| waiting(thread).filter(|_| is_helper(&thread)))
+}
+
+/// The threads of this process.
+fn threads() -> impl Iterator<Item = i32> {
+    let number = |entry: fs::DirEntry| entry.file_name().to_str()?.parse::<i32>().ok();
+    let threads = fs::read_dir("/proc/self/task").into_iter().flatten();
+    threads.flatten().filter_map(number)
+}
+
+/// Names the calling thread by its number, which it returns. Threads that it starts without a name
+/// inherit this one, and form its [`family`].
+pub fn found_family() -> i32 {
+    let thread = this_thread();
+    if let Ok(name) = CString::new(family_name(thread)) {
+        // Without the name, nothing is known of the threads that it starts.
+        let _ = prctl::set_name(&name);
+    }
+    thread
+}
+
+/// At most 15 bytes, the kernel's limit: a thread's number has at most 7 digits.
+fn family_name(founder: i32) -> String {
+    format!("rbench-{founder}")
+}
+
+/// The thread `founder` and those that it has started, which have not ended.
+pub fn family(founder: i32) -> Vec<i32> {
+    let name = family_name(founder);
+    let is_member = |thread: &i32| {
+        let comm = fs::read_to_string(format!("/proc/self/task/{thread}/comm"));
+        *thread == founder || comm.is_ok_and(|comm| comm.trim_end() == name)
+    };
+    threads().filter(is_member).collect()
+}
+
+/// The number of times that a thread has slept: it stays the same while the thread waits for one
+/// thing, and grows in successive calls. 0 if the kernel does not report it.
+pub fn times_slept(thread: i32) -> u64 {
+    let status = fs::read_to_string(format!("/proc/self/task/{thread}/status"));
+    status.map_or(0, |status| voluntary_switches(&status))
+}
+
+fn voluntary_switches(status: &str) -> u64 {
+    let mut lines = status.lines();
+    let count = lines.find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
+    count
+        .and_then(|count| count.trim().parse().ok())
+        .unwrap_or(0)
 }
 
 /// The C library blocks all signals in such threads; rbench's threads do not block these.
@@ -289,6 +337,41 @@ mod tests {
         assert!(blocks_all_signals("Name:\tx\nSigBlk:\tfffffffe7ffbfeff\n"));
         assert!(!blocks_all_signals("Name:\tx\nSigBlk:\t0000000000004003\n"));
         assert!(!blocks_all_signals(""));
+    }
+
+    #[test]
+    fn a_thread_and_those_that_it_starts_are_a_family() {
+        let (sender, receiver) = mpsc::channel();
+        let (go, wait) = mpsc::channel::<()>();
+        let founder = std::thread::spawn(move || {
+            let (founder, to) = (found_family(), sender.clone());
+            sender.send(founder).expect("received");
+            let other = std::thread::spawn(move || {
+                to.send(this_thread()).expect("received");
+                wait.recv().ok();
+            });
+            other.join().expect("ends");
+        });
+        let members: Vec<i32> = receiver.iter().take(2).collect();
+        let mut found = family(members[0]);
+        found.sort_unstable_by_key(|thread| *thread != members[0]);
+        assert_eq!(found, members);
+        drop(go);
+        founder.join().expect("ends");
+    }
+
+    #[test]
+    fn a_thread_that_sleeps_again_and_again_is_told_from_one_that_sleeps_once() {
+        let status = "Name:\tx\nvoluntary_ctxt_switches:\t17\nnonvoluntary_ctxt_switches:\t3\n";
+        assert_eq!(voluntary_switches(status), 17);
+        assert_eq!(voluntary_switches(""), 0);
+        let thread = this_thread();
+        let before = times_slept(thread);
+        for _ in 0..3 {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        let after = times_slept(thread);
+        assert!(after >= before + 3, "{before} {after}");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::iter::repeat;
+use std::path::Path;
 
 use rbench_comm::Clocks;
 use rbench_core::Rank;
@@ -9,8 +10,8 @@ use rbench_exec::Calibration;
 use rbench_plan::meta::PHASES;
 use rbench_plan::{Setting, SettingValue, Work};
 use rbench_report::schema::{self, RunResult, SCHEMA, Warning};
-use rbench_sys::mountinfo;
 use rbench_sys::surroundings::without_credentials;
+use rbench_sys::{MountInfo, Space, mountinfo};
 use serde_json::Value;
 
 use crate::data_size;
@@ -34,13 +35,26 @@ pub struct Frame<'f> {
     /// Overhead of the tool on each host, at rank 0.
     pub calibration: Vec<Calibration>,
     /// Parent of the run's directory.
-    pub parent: &'f std::path::Path,
+    pub parent: &'f Path,
+    /// The mount and the space there.
+    pub standing: (Option<MountInfo>, Option<Space>),
     /// Duration of a request, by host.
     pub round_trip: Vec<schema::RoundTrip>,
     /// Size of data and memory, by host.
     pub data_sizes: Vec<schema::DataSize>,
     /// One per host.
     pub surroundings: &'f [Option<schema::Surroundings>],
+}
+
+/// The mount at `parent`, or at the nearest existing directory above it, and its space: what is
+/// unknown is `None`, and the run goes on.
+pub fn standing(parent: &Path) -> (Option<MountInfo>, Option<Space>) {
+    let existing = parent.ancestors().find(|dir| dir.exists());
+    let existing = existing.unwrap_or(parent);
+    (
+        mountinfo::of(existing).ok(),
+        rbench_sys::space(existing).ok(),
+    )
 }
 
 /// Identity and start time of the launch.
@@ -181,11 +195,9 @@ impl Frame<'_> {
     }
 
     fn target(&self, shared: Option<bool>) -> schema::Target {
-        // An unknown mount is reported as unknown; the run goes on.
-        let existing = self.parent.ancestors().find(|dir| dir.exists());
-        let existing = existing.unwrap_or(self.parent);
-        let mount = mountinfo::of(existing).ok();
-        let space = rbench_sys::space(existing).ok().map(|space| schema::Space {
+        let (mount, space) = &self.standing;
+        let mount = mount.as_ref();
+        let space = space.map(|space| schema::Space {
             bytes_total: space.bytes_total,
             bytes_free: space.bytes_free,
             inodes_total: space.inodes_total,
@@ -193,9 +205,9 @@ impl Frame<'_> {
         });
         schema::Target {
             path: self.parent.display().to_string(),
-            fs_type: mount.as_ref().map(|m| m.fs_type.clone()),
-            mount_source: mount.as_ref().map(|m| without_credentials(&m.source)),
-            mount_point: mount.as_ref().map(|m| m.mount_point.display().to_string()),
+            fs_type: mount.map(|m| m.fs_type.clone()),
+            mount_source: mount.map(|m| without_credentials(&m.source)),
+            mount_point: mount.map(|m| m.mount_point.display().to_string()),
             mount_options: mount.map(|m| m.options.join(",")),
             embedded: self.scope.plan.embedded(),
             shared,

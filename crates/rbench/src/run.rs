@@ -27,7 +27,8 @@ use crate::refusal::Refusal;
 use crate::report::{Report, Sink};
 use crate::result::Frame;
 use crate::{
-    client_counters, command, data_size, marker, recording, round_trip, surroundings, target,
+    client_counters, command, data_size, marker, recording, result, round_trip, surroundings,
+    target,
 };
 
 /// Executes one run from Spec to report, or to the series that it belongs to. Returns the exit
@@ -81,24 +82,27 @@ pub async fn once(
         plan: &plan,
         launch,
     };
-    let opened = front
-        .open(scope, comm.rank())
-        .and_then(|()| match &plan.work {
-            Work::Io(io) => ack::check_journals(io, &plan, comm.rank(), &parent),
+    let opened = front.open(scope, comm.rank());
+    let (rank, here, whole) = (comm.rank(), parent.clone(), plan.clone());
+    let ready = move || {
+        opened?;
+        match &whole.work {
+            Work::Io(io) => ack::check_journals(io, &whole, rank, &here),
             Work::Meta(_) | Work::Jobs(_) | Work::Find(_) | Work::Mix(_) | Work::Replay(_) => {
                 Ok(())
             }
-        });
-    if let Err(error) = group.agree(opened).await {
+        }
+    };
+    if let Err(error) = group.agree_on_target(ready).await {
         front.discard();
         // The files of fio, mdtest and IOR are checked as they do it.
         let foreign = matches!(
             spec.workload,
             Workload::Fio(_) | Workload::Mdtest(_) | Workload::Ior(_)
         );
-        return Err(match error {
-            ExecError::SetUp(message) if !foreign => Refusal::Usage(message),
-            error => error.into(),
+        return Err(match foreign {
+            true => error.into(),
+            false => group.as_usage(error).into(),
         });
     }
     let job = Job {
@@ -199,6 +203,9 @@ async fn measure(
     let round_trip = round_trip::measure(group, plan, job.output, parent).await?;
     let data_sizes = data_size::gather(group, plan, job.output).await?;
     let around = surroundings::gather(group, parent, plan.embedded()).await?;
+    let place = parent.to_owned();
+    let standing = group.on_target(move || result::standing(&place), || 0);
+    let standing = standing.await?.unwrap_or_default();
     let frame = Frame {
         scope,
         labels: &job.output.labels,
@@ -207,6 +214,7 @@ async fn measure(
         cache_of: &group.cache_of,
         calibration,
         parent,
+        standing,
         round_trip,
         data_sizes,
         surroundings: &around,

@@ -3,7 +3,6 @@
 use std::path::Path;
 
 use rbench_core::surroundings::{ClientProgram, Surroundings};
-use rbench_exec::thread::in_thread;
 use rbench_exec::{ExecError, Group};
 use rbench_sys::surroundings::surroundings;
 
@@ -39,8 +38,8 @@ pub async fn of_ranks(
     let mut mine = None;
     if looks {
         let target = target.to_owned();
-        let found = in_thread(move || surroundings(&target));
-        let found = group.attend(found, || 0).await?.ok();
+        let found = group.on_target(move || surroundings(&target), || 0);
+        let found = found.await?.ok();
         // The built-in file system is this program.
         mine = found.map(|found| Surroundings {
             client: found.client.filter(|_| !embedded).map(with_version),

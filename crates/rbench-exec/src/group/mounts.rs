@@ -178,12 +178,6 @@ impl Group<'_> {
         }
         Ok(())
     }
-
-    /// The reason why nothing is to be touched on this host any more: its mount is dead.
-    pub fn untouchable(&self) -> Option<String> {
-        let dead = self.probes.mounts.dead()?;
-        Some(format!("{} no longer answers", dead.mount))
-    }
 }
 
 /// The message for users.

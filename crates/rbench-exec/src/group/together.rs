@@ -1,22 +1,10 @@
-//! Common results of all ranks: numbers over all of them, and work beside the control plane whose
-//! result they agree on.
+//! Numbers over all ranks.
 
 use rbench_comm::Combine;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::{ExecError, Group};
-use crate::thread::in_thread;
-
-impl ExecError {
-    /// A refusal of the set-up as misuse: the plan cannot be done on these hosts.
-    pub fn as_usage(self) -> ExecError {
-        match self {
-            ExecError::SetUp(message) => ExecError::Usage(message),
-            other => other,
-        }
-    }
-}
 
 impl Group<'_> {
     /// All ranks' values merged, at rank 0: those of each host first, so that rank 0 gets one message
@@ -54,26 +42,5 @@ impl Group<'_> {
     /// Returns true if it is so on all ranks.
     pub async fn all(&self, mine: bool) -> Result<bool, ExecError> {
         Ok(!self.any(!mine).await?)
-    }
-
-    /// Does blocking work beside the control plane; an error inside says that there was no
-    /// thread.
-    pub async fn in_thread<T: Send + 'static>(
-        &self,
-        work: impl FnOnce() -> T + Send + 'static,
-    ) -> Result<Result<T, String>, ExecError> {
-        self.attend(in_thread(work), || 0).await
-    }
-
-    /// Like [`Group::in_thread`], on all ranks, which agree on its success.
-    ///
-    /// # Errors
-    /// When it failed on some rank, or the ranks cannot talk.
-    pub async fn agree_in_thread<T: Send + 'static>(
-        &self,
-        work: impl FnOnce() -> Result<T, String> + Send + 'static,
-    ) -> Result<T, ExecError> {
-        let done = self.in_thread(work).await?.and_then(|done| done);
-        self.agree(done).await
     }
 }

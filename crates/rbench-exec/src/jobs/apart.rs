@@ -50,8 +50,8 @@ pub async fn check(group: &Group<'_>, plan: &JobsPlan, base: &Path) -> Result<()
             }
         }
     }
-    let looked = group.agree_in_thread(move || used.clash().map_or(Ok(()), Err));
-    looked.await.map_err(ExecError::as_usage)
+    let looked = group.agree_on_target(move || used.clash().map_or(Ok(()), Err));
+    looked.await.map_err(|e| group.as_usage(e))
 }
 
 impl Used {

@@ -30,8 +30,8 @@ pub async fn check(group: &Group<'_>, plan: &JobsPlan, base: &Path) -> Result<()
             all.into_iter().map(|path| (job.name.clone(), path))
         })
         .collect();
-    let looked = group.agree_in_thread(move || look(&written));
-    looked.await.map_err(ExecError::as_usage)
+    let looked = group.agree_on_target(move || look(&written));
+    looked.await.map_err(|e| group.as_usage(e))
 }
 
 /// Returns true if files of `job` are checked here: it writes to them or trims them, and they may

@@ -59,13 +59,13 @@ impl AllIologs {
             Some(why) => Err(why),
             None => look(wanted),
         });
-        let found = looked.await.map_err(ExecError::as_usage)?;
+        let found = looked.await.map_err(|e| group.as_usage(e))?;
         let mut plan = plan.clone();
         let jobs = plan.rounds.iter_mut().flatten();
         for ((job, logs), own) in jobs.zip(found).zip(&mut all.of) {
             if job.replay.is_some() {
                 let interval = group.agree(interval_of(job, &logs)).await;
-                let interval = interval.map_err(ExecError::as_usage)?;
+                let interval = interval.map_err(|e| group.as_usage(e))?;
                 if let (Some(verify), Some(interval)) = (&mut job.verify, interval) {
                     verify.interval = interval;
                 }

@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use rbench_core::Rank;
 use rbench_core::random::key;
 use rbench_plan::io::Layout;
 use rbench_plan::jobs::{JobPlan, JobsPlan};
@@ -37,8 +38,15 @@ impl Journals {
         let Some(name) = &plan.ack_journal else {
             return Ok(Journals::default());
         };
-        let place = Place { group, base, run };
-        Journals::make(group, name, place.headers(plan, name)).await
+        let place = Place {
+            rank: group.rank(),
+            ranks: u64::from(group.world.size()),
+            base: base.to_owned(),
+            run,
+        };
+        let (plan, base) = (plan.clone(), name.clone());
+        let headers = group.agree_on_target(move || place.headers(&plan, &base));
+        Journals::make(group, name, headers.await?).await
     }
 
     /// Makes journals whose names begin with `name`, with these headers, job by job.
@@ -48,21 +56,18 @@ impl Journals {
     pub async fn make(
         group: &Group<'_>,
         name: &Path,
-        headers: Result<Vec<Vec<Header>>, String>,
+        headers: Vec<Vec<Header>>,
     ) -> Result<Journals, ExecError> {
         let mut made = Journals::default();
-        let all = headers.and_then(|headers| {
-            for job in headers {
-                let mut own = Vec::new();
-                let ended: Result<(), String> = job.iter().try_for_each(|header| {
-                    let path = journal_path(name, header.pass, header.worker);
-                    own.push(Log::new(Journal::create(path, header)?));
-                    Ok(())
-                });
-                made.of.push(own);
-                ended?;
-            }
-            Ok(())
+        let all = headers.iter().try_for_each(|job| {
+            let mut own = Vec::new();
+            let ended: Result<(), String> = job.iter().try_for_each(|header| {
+                let path = journal_path(name, header.pass, header.worker);
+                own.push(Log::new(Journal::create(path, header)?));
+                Ok(())
+            });
+            made.of.push(own);
+            ended
         });
         let agreed = group.agree(all).await;
         if agreed.is_err() {
@@ -93,15 +98,16 @@ impl Journals {
 }
 
 /// The common properties of the journals of a rank.
-struct Place<'a, 'g> {
-    group: &'a Group<'g>,
-    base: &'a Path,
+struct Place {
+    rank: Rank,
+    ranks: u64,
+    base: PathBuf,
     run: u64,
 }
 
-impl Place<'_, '_> {
+impl Place {
     fn headers(&self, plan: &JobsPlan, name: &Path) -> Result<Vec<Vec<Header>>, String> {
-        let ranks = u64::from(self.group.world.size());
+        let ranks = self.ranks;
         let writes = |job: &&JobPlan| job.pattern.directions.write;
         let writers = plan.rounds.iter().flatten().filter(writes);
         let workers: u64 = writers.map(|job| u64::from(job.numjobs) * ranks).sum();
@@ -114,10 +120,10 @@ impl Place<'_, '_> {
             let mut own = Vec::new();
             if writes(&job) {
                 self.check(job, name)?;
-                for jobnum in job.workers_of(self.group.rank()) {
+                for jobnum in job.workers_of(self.rank) {
                     own.push(Header {
                         run: key(&[self.run, number as u64]),
-                        directory: self.base.to_owned(),
+                        directory: self.base.clone(),
                         pass: 0,
                         worker: before + jobnum,
                         workers,

@@ -68,7 +68,7 @@ impl JobRound<'_> {
         needs: FileNeeds,
         shared: &FileNeeds,
     ) -> Result<bool, ExecError> {
-        let survey = group.agree_in_thread(move || Ok(needs.survey()));
+        let survey = group.agree_on_target(move || Ok(needs.survey()));
         let (tasks, failed) = survey.await?;
         self.do_without(group, failed, shared).await?;
         // Files are there before any part of them is filled.

@@ -659,16 +659,10 @@ impl Runner for LayoutRunner {
     }
 }
 
-/// Checks that the directories of `job` are there.
-pub fn check_directory(job: &JobPlan, base: &Path) -> Result<(), String> {
-    job.files.directories().try_for_each(|directory| {
-        let path = base.join(directory);
-        PosixFs::open_directory(&path).map(drop).map_err(|errno| {
-            let (name, path) = (&job.name, path.display());
-            format!(
-                "job '{name}': the directory {path} cannot be used: {} ({errno:?})",
-                errno.desc()
-            )
-        })
+/// Checks that the directory `path` of the job with this name is there.
+pub fn check_directory(path: &Path, job: &str) -> Result<(), String> {
+    PosixFs::open_directory(path).map(drop).map_err(|errno| {
+        let (path, why) = (path.display(), errno.desc());
+        format!("job '{job}': the directory {path} cannot be used: {why} ({errno:?})")
     })
 }

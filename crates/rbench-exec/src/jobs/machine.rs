@@ -65,7 +65,7 @@ impl Watch {
     /// Begins, untimed: reads the counters of the target.
     async fn begin(group: &Group<'_>, wanted: Wanted) -> Result<Watch, ExecError> {
         let cpus = wanted.cpus && group.is_leader();
-        let watch = group.agree_in_thread(move || {
+        let watch = group.agree_on_target(move || {
             let unit_us = match cpus && wanted.first {
                 true => speed::unit_of_each_cpu(),
                 false => Vec::new(),

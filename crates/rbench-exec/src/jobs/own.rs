@@ -95,9 +95,10 @@ impl<'p> OwnFiles<'p> {
             named: Vec::new(),
             mark: 0,
         };
-        let placed = ack::check_place(name, target.path());
-        let headers = placed.map(|()| vec![workers.map(header).collect()]);
-        Journals::make(group, name, headers).await
+        let (base, path) = (name.clone(), target.path().to_owned());
+        let placed = group.agree_on_target(move || ack::check_place(&base, &path));
+        placed.await?;
+        Journals::make(group, name, vec![workers.map(header).collect()]).await
     }
 
     /// A phase's number, or that of a layout, among those of all iterations: each

@@ -1,7 +1,8 @@
 //! Removing the files of jobs with `unlink`.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+use std::sync::Arc;
 
 use nix::errno::Errno;
 use rbench_core::operations::NameEngine;
@@ -44,7 +45,7 @@ impl JobRound<'_> {
             .iter()
             .filter(|m| m.job.files.standing.temporary);
         all.extend(later.flat_map(|m| paths_of(group, &m.job, self.common.base)));
-        let missing = group.agree_in_thread(move || {
+        let missing = group.agree_on_target(move || {
             let missing = all.into_iter().filter(|path| layout::is_missing(path));
             Ok(missing.collect())
         });
@@ -93,36 +94,33 @@ pub(super) async fn remove(
     paths: Vec<Leftover>,
 ) -> Result<Vec<String>, ExecError> {
     if let Some(why) = group.untouchable() {
-        let texts = left_as_they_are(&paths, |path| left_untouched(path, &why));
+        let texts = left_as_they_are(&paths, &why);
         return gather_texts(group, texts.into_iter().collect()).await;
     }
-    let work = group.in_thread(move || {
-        let failed = |Leftover { path, directory }| {
+    let paths = Arc::new(paths);
+    let all = Arc::clone(&paths);
+    let work = move || {
+        let failed = |Leftover { path, directory }: &Leftover| {
             let removed = match directory {
-                true => files::remove_directory(&path),
-                false => files::unlink_file(&path),
+                true => files::remove_directory(path),
+                false => files::unlink_file(path),
             };
             match removed {
                 Ok(()) | Err(Errno::ENOENT) => None,
                 Err(errno) => Some(format!("{}: {} ({errno:?})", path.display(), errno.desc())),
             }
         };
-        paths
-            .into_iter()
-            .filter_map(failed)
-            .collect::<Vec<String>>()
-    });
-    let left = work.await?;
-    gather_texts(group, left.unwrap_or_else(|lost| vec![lost])).await
+        all.iter().filter_map(failed).collect::<Vec<String>>()
+    };
+    let left = group.on_target(work, || 0).await?;
+    let untouched = |lost: String| left_as_they_are(&paths, &lost).into_iter().collect();
+    gather_texts(group, left.unwrap_or_else(untouched)).await
 }
 
 /// Message that files are not removed, which may be many.
-pub(super) fn left_as_they_are(
-    paths: &[Leftover],
-    why: impl Fn(&Path) -> String,
-) -> Option<String> {
+fn left_as_they_are(paths: &[Leftover], why: &str) -> Option<String> {
     let (first, others) = paths.split_first()?;
-    let text = why(&first.path);
+    let text = left_untouched(&first.path, why);
     Some(match others.len() {
         0 => text,
         others => {

@@ -1,8 +1,8 @@
 //! Checks that all hosts see the files that rank 0 sees.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
+use rbench_core::{Clock as _, MonotonicClock};
 use rbench_plan::pattern::file_path;
 
 use super::{JobRound, Member, layout};
@@ -19,16 +19,24 @@ impl JobRound<'_> {
         let same = |member: &&Member| member.engine.uses_files && member.job.replay.is_none();
         let real = self.members.iter().find(same);
         let path = real.map(|member| self.common.base.join(file_path(&member.job, 0, 0)));
-        let there = |path: &Option<PathBuf>| path.as_deref().is_some_and(layout::is_there);
-        if !group.any(group.is_root() && there(&path)).await? {
+        let Some(path) = path else {
+            return Ok(true);
+        };
+        let here = path.clone();
+        let first = group.agree_on_target_if(group.is_root(), move || Ok(layout::is_there(&here)));
+        if !group.any(first.await? == Some(true)).await? {
             return Ok(true);
         }
-        let mut seen = !group.is_leader() || there(&path);
-        let begun = group.now();
-        while !seen && group.now().since(begun) < SEEN_WITHIN {
-            tokio::time::sleep(Duration::from_millis(50)).await;
-            seen = there(&path);
-        }
-        group.all(seen).await
+        let seen = group.agree_on_target_if(group.is_leader(), move || {
+            let begun = MonotonicClock.now();
+            while !layout::is_there(&path) {
+                if MonotonicClock.now().since(begun) >= SEEN_WITHIN {
+                    return Ok(false);
+                }
+                std::thread::sleep(Duration::from_millis(50));
+            }
+            Ok(true)
+        });
+        group.all(seen.await? != Some(false)).await
     }
 }

@@ -24,11 +24,11 @@ pub async fn check(group: &Group<'_>, plan: &JobsPlan, base: &Path) -> Result<()
             asked.extend(paths.map(|path| (path, standing.must_be_there)));
         }
     }
-    let looked = group.agree_in_thread(move || {
+    let looked = group.agree_on_target(move || {
         let mut asked = asked.iter();
         asked.try_for_each(|(path, there)| look(path, *there))
     });
-    looked.await.map_err(ExecError::as_usage)
+    looked.await.map_err(|e| group.as_usage(e))
 }
 
 fn look(path: &Path, must_be_there: bool) -> Result<(), String> {

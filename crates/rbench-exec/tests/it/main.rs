@@ -36,5 +36,6 @@ mod ops;
 mod probe;
 mod steady;
 mod testfs;
+mod unanswered;
 mod unprepared;
 mod verify_threads;

@@ -84,7 +84,7 @@ const HOUSES: &[House] = &[
         name: "rbench-exec",
         floors: &[
             // Waits, data and its marks, what was done more than once.
-            "content data intervals live mounts pace repeats sight thread trap",
+            "content data intervals live mounts overdue pace repeats sight thread trap",
             // Observers of phases.
             "marks",
             // Records of one worker, headers of blocks, and messages of the ranks.

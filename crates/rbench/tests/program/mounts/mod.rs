@@ -1,8 +1,9 @@
 //! Tests statements about a mount: requirements of a run that the file system lacks (`needs`), abilities (`probe`),
-//! promises (`check`, `promises`, `broken`, `model`); and ranks that do not join (`start`).
+//! promises (`check`, `promises`, `broken`, `model`); mounts that hang (`hangs`), and ranks that do not join (`start`).
 
 mod broken;
 mod check;
+mod hangs;
 mod model;
 mod needs;
 mod probe;

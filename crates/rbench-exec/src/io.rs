@@ -118,7 +118,8 @@ impl Pass<Target> for IoPass<'_> {
         let (iologs, sink) = (AllIologs::default(), Sink::default());
         let common = Common::new(self.run, target.path(), &journals, &iologs);
         for (number, round) in rounds.iter().enumerate() {
-            if own.lay_out(group, &common, target, round).await? {
+            let stopped = own.lay_out(group, &common, (target, round), listener);
+            if stopped.await? {
                 return Ok(true);
             }
             let phase = own.before(group, target, round);

@@ -295,18 +295,17 @@ impl JobRound<'_> {
         listener: &mut dyn Listener,
         state: &mut State,
     ) -> Result<(bool, Vec<String>), ExecError> {
-        let Some(shared) = self.lay_out(group, &mut state.made).await? else {
+        let laid_out = self.lay_out(group, &mut state.made).await;
+        let ends = matches!(laid_out, Ok(None) | Err(ExecError::SetUp(_)));
+        if let Some(rows) = self.failed_layout.take().filter(|_| ends) {
+            // Not all hosts may see the files that exist already, which no row tells.
+            self.begin(group, (listener, state), true).await?;
+            rows.into_iter().for_each(|row| listener.row(row));
+        }
+        let Some(shared) = laid_out? else {
             return Ok((true, Vec::new()));
         };
-        if !state.begun {
-            let ready = if group.is_root() {
-                listener.begun(shared)
-            } else {
-                Ok(())
-            };
-            group.agree(ready).await?;
-            state.begun = true;
-        }
+        self.begin(group, (listener, state), shared).await?;
         self.check_shifts(group, shared).await?;
         residency::turn_to(group, self.directories(group)).await?;
         let sink = Sink::default();
@@ -327,6 +326,25 @@ impl JobRound<'_> {
         }
         let left = remove(group, self.to_remove(group, &state.made)).await?;
         Ok((end.stopped, left))
+    }
+
+    /// Tells the listener of the run, once.
+    async fn begin(
+        &self,
+        group: &Group<'_>,
+        (listener, state): (&mut dyn Listener, &mut State),
+        shared: bool,
+    ) -> Result<(), ExecError> {
+        if state.begun {
+            return Ok(());
+        }
+        let ready = match group.is_root() {
+            true => listener.begun(shared),
+            false => Ok(()),
+        };
+        group.agree(ready).await?;
+        state.begun = true;
+        Ok(())
     }
 
     /// Checks that workers that use the files of other ranks can see them.

@@ -224,10 +224,9 @@ impl FrontEnd for Front {
         false
     }
 
-    /// Writes a report with the error, like fio: otherwise an earlier run's report could be mistaken for this run's.
-    fn without_result(&mut self, scope: Scope<'_>, result: &RunResult, why: &str) {
+    fn failed_jobs(&self, scope: Scope<'_>, why: &str) -> Vec<JobOutcome> {
         let Work::Jobs(plan) = &scope.plan.work else {
-            return;
+            return Vec::new();
         };
         let mut jobs = Vec::new();
         for (index, job) in (0..).zip(plan.once().iter().flatten()) {
@@ -241,6 +240,12 @@ impl FrontEnd for Front {
                 ..JobOutcome::default()
             }));
         }
+        jobs
+    }
+
+    /// Writes a report with the error, like fio: otherwise an earlier run's report could be mistaken for this run's.
+    fn without_result(&mut self, scope: Scope<'_>, result: &RunResult, why: &str) {
+        let jobs = self.failed_jobs(scope, why);
         let Some(run) = self.run(scope, result, &jobs) else {
             return;
         };

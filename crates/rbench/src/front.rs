@@ -132,6 +132,11 @@ pub trait FrontEnd {
         jobs: &[JobOutcome],
     ) -> Result<u8, String>;
 
+    /// At rank 0: the outcomes of jobs that did not run, for this reason.
+    fn failed_jobs(&self, _scope: Scope<'_>, _why: &str) -> Vec<JobOutcome> {
+        Vec::new()
+    }
+
     /// At rank 0: reports that the run could not be set up.
     fn without_result(&mut self, _scope: Scope<'_>, _result: &RunResult, _why: &str) {}
 

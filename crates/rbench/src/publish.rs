@@ -59,11 +59,17 @@ pub fn finish(
         || report.jobs.iter().any(|job| job.error != 0)
         || warnings.any(|warning| warning.code == LEFT_BEHIND);
     let broken = report.broken.clone();
-    if let Some(error) = broken.as_ref().filter(|_| report.result.phases.is_empty()) {
+    // A mount that died is a result, too.
+    let died = report.begun && !report.result.dead_mounts.is_empty();
+    let nothing = report.result.phases.is_empty() && !died;
+    if let Some(error) = broken.as_ref().filter(|_| nothing) {
         let why = error.to_string();
         report.front.without_result(scope, &report.result, &why);
         report.discard();
     } else {
+        if let Some(error) = broken.as_ref().filter(|_| report.jobs.is_empty()) {
+            report.jobs = report.front.failed_jobs(scope, &error.to_string());
+        }
         let published = match report.published {
             Some(code) => code,
             None => publish(&mut report, scope, output),

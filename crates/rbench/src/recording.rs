@@ -153,6 +153,7 @@ impl<'r> Recording<'r> {
                 jobs: Vec::new(),
                 trouble: None,
                 kept: None,
+                begun: false,
                 broken: None,
                 published: None,
                 cell,
@@ -337,6 +338,7 @@ impl Listener for Recording<'_> {
             let log = IntervalLog::begin(&place(log), &self.scope.launch.run_id, replace)?;
             *self.report.log.borrow_mut() = Some(log);
         }
+        self.report.begun = true;
         Ok(())
     }
 

@@ -39,6 +39,8 @@ pub struct Report {
     pub trouble: Option<String>,
     /// The directory that was kept.
     pub kept: Option<PathBuf>,
+    /// True once the run has its directory, or its files are laid out.
+    pub begun: bool,
     /// The reason why the run ended early; its measurements are still reported.
     pub broken: Option<ExecError>,
     /// The exit code of publishing, once done.

@@ -126,6 +126,7 @@ impl JobRound<'_> {
             Arc::new(move |thread| layout::prepare(Arc::clone(&tasks), &[seed, u64::from(thread)]));
         let threads = self.workers().clamp(1, LAYOUT_THREADS);
         let phase = Phase {
+            iteration: self.iteration,
             total: Some(total),
             ..Phase::untimed(label, OpRow::layout(OpKind::Write), threads, make)
         };
@@ -135,9 +136,13 @@ impl JobRound<'_> {
                 "{refused}: the file is written without preallocation"
             ));
         }
+        let why = why_unmade(&end, "prepared");
+        if end.failed {
+            self.failed_layout.replace(Some(end.rows));
+        }
         // A failure that was to end the run is reported.
         if end.stopped {
-            group.agree(why_unmade(&end, "prepared")).await?;
+            group.agree(why).await?;
         }
         self.do_without(group, done.failed(), shared).await?;
         Ok(end.stopped)

@@ -21,6 +21,7 @@ use super::{Common, Journals, expected, find, why_unmade};
 use crate::ack::{self, Header};
 use crate::blocks::{self, Failures, Kept, Lanes, WorkerContext};
 use crate::group::{ExecError, Group};
+use crate::listener::Listener;
 use crate::phase::{OpRow, Phase};
 use crate::residency;
 use crate::round;
@@ -164,13 +165,13 @@ impl<'p> OwnFiles<'p> {
     }
 
     /// Writes what `round`, the only job of its group, needs and is not there yet; whether it
-    /// was stopped.
+    /// was stopped. Its row is reported if it ends the run.
     pub(crate) async fn lay_out(
         &mut self,
         group: &Group<'_>,
         common: &Common<'_>,
-        target: &Target,
-        round: &Round,
+        (target, round): (&Target, &Round),
+        listener: &mut dyn Listener,
     ) -> Result<bool, ExecError> {
         if !(round.rw.needs_files() && find(&round.job).moves_data) {
             return Ok(false);
@@ -193,13 +194,12 @@ impl<'p> OwnFiles<'p> {
         let phase = self.layout(group, common, (target, round, step), workers);
         let end = round::run(group, &phase).await?;
         common.journals.check(group).await?;
-        if end.stopped {
-            // A layout has no row that would tell why.
-            group.agree(why_unmade(&end, "laid out")).await?;
+        if end.stopped || end.failed && self.share_unmade(group, &round.job, workers).await? {
+            let why = why_unmade(&end, "laid out");
+            let failed = end.rows.into_iter().filter(|row| row.failures.total() > 0);
+            failed.for_each(|row| listener.row(row));
+            group.agree(why).await?;
             return Ok(true);
-        }
-        if end.failed && self.share_unmade(group, &round.job, workers).await? {
-            group.agree(why_unmade(&end, "laid out")).await?;
         }
         // Data that was there before keeps the generation it was written as.
         self.wrote(step, end.covered && any[1] == 0);

@@ -30,12 +30,14 @@ use crate::worker::MakeRunner;
 pub(crate) struct JobRound<'w> {
     pub(super) common: &'w Common<'w>,
     pub(super) number: usize,
-    iteration: u32,
+    pub(super) iteration: u32,
     pub(super) members: Vec<Member>,
     lanes: Vec<OpRow>,
     /// Files of this rank's workers that could not be made ready, and why:
     /// those workers do nothing but fail.
     pub(super) unmade: RefCell<BTreeMap<PathBuf, Failure>>,
+    /// After a part of the layout with failures on any rank: its rows, at rank 0.
+    pub(super) failed_layout: RefCell<Option<Vec<PhaseOutcome>>>,
     /// Present if its files are the run's own.
     pub(super) own: Option<OwnPhase>,
 }
@@ -88,6 +90,7 @@ impl<'w> JobRound<'w> {
             members,
             lanes,
             unmade: RefCell::default(),
+            failed_layout: RefCell::default(),
             own: None,
         }
     }

@@ -1,8 +1,10 @@
 //! Tests statements about a mount: requirements of a run that the file system lacks (`needs`), abilities (`probe`),
-//! promises (`check`, `promises`, `broken`, `model`); mounts that hang (`hangs`), and ranks that do not join (`start`).
+//! promises (`check`, `promises`, `broken`, `model`); mounts that hang (`hangs`) or die
+//! (`dies`), and ranks that do not join (`start`).
 
 mod broken;
 mod check;
+mod dies;
 mod hangs;
 mod model;
 mod needs;

@@ -356,15 +356,15 @@ impl Steps {
     pub fn once(&self) -> Option<u64> {
         let rules = &self.rules;
         if self.is_of_names() {
-            let again = self.budget.passes > 1 || self.pass_bytes_max > self.total;
+            let again = self.budget.passes > 1 || self.revisits();
             return again.then(|| self.regions.count().min(self.budget.ios));
         }
-        if !self.covers || self.budget.passes < 2 && self.pass_bytes_max <= self.total {
+        if !self.covers || self.budget.passes < 2 && !self.revisits() {
             return None;
         }
         let mixed = |sizes: &BlockSizes| !matches!(sizes, BlockSizes::Fixed(_));
         let mixed = rules.sizes.all().into_iter().any(mixed);
-        if mixed && self.pass_bytes_max <= self.total {
+        if mixed && !self.revisits() {
             return self.first_pass;
         }
         let bytes = self.pass_bytes_max.min(self.total);
@@ -380,6 +380,11 @@ impl Steps {
     /// True if a pass visits every block exactly once.
     pub fn covers(&self) -> bool {
         self.covers
+    }
+
+    /// True if a pass is longer than the files (`io_size`): it writes blocks again.
+    pub fn revisits(&self) -> bool {
+        self.pass_bytes_max > self.total
     }
 
     /// Total bytes of all parts of files.

@@ -21,6 +21,9 @@ use crate::meter::{Meter, Span};
 use crate::pace::Gate;
 use crate::verify::{Expected, Generations};
 
+/// Number of remembered writes above which those that were overwritten are left out.
+const ROOM: usize = 1 << 16;
+
 /// The source of operations.
 pub(super) enum Source {
     /// The job's pattern.
@@ -107,7 +110,9 @@ impl BlockRunner {
             if self.ends_at(&what) {
                 return None;
             }
-            self.leave_out_write(&what);
+            if matches!(self.pattern.source, Source::Replay { .. }) {
+                self.leave_out_write(&what);
+            }
             // A block whose write failed is not checked.
             if !self
                 .checks
@@ -261,6 +266,8 @@ impl BlockRunner {
 
     /// Puts the writes and trims among the next `operations` into the backlog.
     fn remember_pass(&mut self, steps: Steps, operations: u64, mut generation: u64) {
+        let repeats = self.context.job.verify.as_ref().is_some_and(|v| v.once);
+        let mut room = ROOM;
         for step in steps.take(usize::try_from(operations).unwrap_or(usize::MAX)) {
             let trimmed = match step.direction {
                 Direction::Read => continue,
@@ -271,7 +278,16 @@ impl BlockRunner {
                 Direction::Trim => true,
             };
             let what = planned(&step, Does::Check, generation);
+            // Like fio: the other writes of a pass are not counted if it visits each block.
+            if repeats && !trimmed {
+                self.leave_out_write(&what);
+            }
             self.checks.backlog.push(Written::of(&what, trimmed));
+            // A pass may write few blocks very often.
+            if self.checks.backlog.len() >= room {
+                self.checks.backlog = latest(std::mem::take(&mut self.checks.backlog));
+                room = ROOM.max(2 * self.checks.backlog.len());
+            }
         }
     }
 
@@ -320,8 +336,8 @@ impl BlockRunner {
         }
     }
 
-    /// Checks what an earlier run wrote: one pass where time decided how many
-    /// it made.
+    /// Checks what an earlier run wrote: one pass where time decided how many it made, and each block
+    /// once where it wrote blocks again within a pass.
     pub(super) fn verify_only(&mut self, gate: &Gate, meter: &mut Meter) {
         let steps = self.pattern.steps.clone();
         self.pattern.generation = u64::MAX;
@@ -329,17 +345,31 @@ impl BlockRunner {
             Some(_) => u64::MAX,
             None => pass_length(steps.clone()),
         };
-        self.verify_from(
-            Source::Replay {
-                steps: Box::new(steps),
-                left,
-                generation: 0,
-            },
-            Kind::ReadBack,
-            gate,
-            meter,
-        );
         self.pattern.exhausted = true;
+        let repeats = self.context.job.verify.as_ref().is_some_and(|v| v.once);
+        // A saved state names the write up to which an earlier run came.
+        if (repeats || steps.revisits()) && self.checks.progress.is_none() {
+            self.remember_pass(steps, left, 0);
+            match repeats {
+                true => self.leave_once(),
+                false => {
+                    let all = latest(std::mem::take(&mut self.checks.backlog));
+                    all.iter()
+                        .for_each(|written| self.leave_out_write(&written.check()));
+                    self.checks.backlog = all;
+                }
+            }
+            let all = Source::Backlog(0, self.checks.backlog.len());
+            self.verify_from(all, Kind::ReadBack, gate, meter);
+            self.checks.backlog.clear();
+            return;
+        }
+        let source = Source::Replay {
+            steps: Box::new(steps),
+            left,
+            generation: 0,
+        };
+        self.verify_from(source, Kind::ReadBack, gate, meter);
     }
 
     /// Reads and checks all that `source` names, as a stretch of its own.

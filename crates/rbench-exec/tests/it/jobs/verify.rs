@@ -266,6 +266,31 @@ fn what_is_written_is_read_back_and_counts_as_reads_as_with_fio() {
 }
 
 #[test]
+fn blocks_that_an_earlier_run_wrote_again_in_a_pass_are_checked_once_as_with_fio() {
+    for (more, reads, writes) in [
+        ("--rw=write --io_size=64k", 8, 8),
+        ("--rw=randwrite --io_size=64k", 8, 8),
+        ("--rw=write --loops=2", 16, 16),
+        ("--rw=randwrite --loops=2", 16, 16),
+    ] {
+        let dir = tempdir();
+        let line = format!("--name=v --bs=4k --size=32k --verify=crc32c {more}");
+        run_well(dir.path(), &format!("{line} --do_verify=0"));
+        let outcome = run_well(dir.path(), &format!("{line} --verify_only"));
+        let (read, _, written, _) = counts(&outcome);
+        assert_eq!((read, written), (reads, writes), "{line}");
+    }
+    // With random repeats: only blocks that were written, each once.
+    let dir = tempdir();
+    let line =
+        "--name=v --bs=4k --size=32k --verify=crc32c --rw=randwrite --norandommap --number_ios=12";
+    run_well(dir.path(), &format!("{line} --io_size=64k --do_verify=0"));
+    let outcome = run_well(dir.path(), &format!("{line} --io_size=64k --verify_only"));
+    let (read, _, written, _) = counts(&outcome);
+    assert!(read <= 8 && written == 12, "{read} of {written}");
+}
+
+#[test]
 fn a_backlog_is_checked_between_the_writes() {
     let dir = tempdir();
     let line = "--name=v --rw=write --bs=4k --size=48k --verify=xxhash --verify_backlog=4 \

@@ -2,8 +2,10 @@
 
 use rbench_core::Nanos;
 
-use crate::jobs::JobPlan;
-use crate::meta::PhaseKind;
+use crate::io::IoPlan;
+use crate::jobs::{JobPlan, JobsPlan};
+use crate::meta::{MetaPlan, PhaseKind, PhasePlan};
+use crate::mix::MixPlan;
 use crate::resolve::{Plan, Work};
 
 /// Assumed operations on names per second of a worker.
@@ -13,93 +15,167 @@ pub const BYTES_PER_S: f64 = 200.0 * 1_048_576.0;
 /// Seconds for preparation and removal.
 const AROUND_S: f64 = 1.0;
 
-/// The estimated duration in seconds: the time of timed phases, plus operations at
-/// the workers' rate, plus bytes at the hosts' rate.
+/// The estimated duration in seconds: operations at the workers' rate, plus bytes at the hosts'
+/// rate. A phase with a time limit takes at most that.
 pub fn estimate_s(plan: &Plan) -> f64 {
-    let hosts = plan.host_of.iter().max().map_or(1, |last| last + 1);
-    let workers = plan.workers().max(1) as f64;
-    let passes = f64::from(plan.passes());
-    let (timed, operations, bytes) = match &plan.work {
-        Work::Meta(_) => of_items(plan),
-        Work::Io(_) => of_blocks(plan),
-        Work::Jobs(_) => of_jobs(plan),
-        Work::Mix(mix) => {
-            let (names, _) = mix.prepared();
-            let sets = if mix.shared {
-                1.0
-            } else {
-                f64::from(plan.ranks)
-            };
-            let bytes = plan.data_bytes() as f64;
-            (mix.time.map_or(0.0, seconds), names as f64 * sets, bytes)
-        }
+    let pass = match &plan.work {
+        Work::Meta(meta) => of_items(plan, meta),
+        Work::Io(io) => of_blocks(plan, io),
+        Work::Jobs(jobs) => of_jobs(plan, jobs),
+        Work::Mix(mix) => of_mix(plan, mix),
         // The number of entries or of a trace's operations is unknown.
-        Work::Find(_) | Work::Replay(_) => (0.0, 0.0, 0.0),
+        Work::Find(_) | Work::Replay(_) => 0.0,
     };
-    let moved = bytes / (BYTES_PER_S * f64::from(hosts));
-    AROUND_S + passes * (timed + operations / (OPERATIONS_PER_S * workers) + moved)
+    AROUND_S + f64::from(plan.passes()) * pass
 }
 
 fn seconds(time: Nanos) -> f64 {
     time.0 as f64 / 1e9
 }
 
-/// Seconds, operations and bytes of one pass.
-fn of_items(plan: &Plan) -> (f64, f64, f64) {
-    let Work::Meta(meta) = &plan.work else {
-        return (0.0, 0.0, 0.0);
-    };
-    let items = meta.items_per_rank as f64 * f64::from(plan.ranks);
-    let (mut timed, mut operations, mut bytes) = (0.0, 0.0, 0.0);
-    for phase in &meta.phases {
-        if let Some(deadline) = phase.deadline {
-            timed += seconds(deadline);
-            continue;
-        }
-        operations += items;
-        bytes += match phase.kind {
-            PhaseKind::FileCreate => items * meta.file_bytes() as f64,
-            PhaseKind::FileRead => items * meta.read.0 as f64,
-            _ => 0.0,
-        };
-    }
-    (timed, operations, bytes)
+fn workers(plan: &Plan) -> f64 {
+    plan.workers().max(1) as f64
 }
 
-fn of_blocks(plan: &Plan) -> (f64, f64, f64) {
-    let Work::Io(io) = &plan.work else {
-        return (0.0, 0.0, 0.0);
+/// The time of operations and bytes of all ranks at the assumed rates.
+fn work_s(plan: &Plan, operations: f64, bytes: f64) -> f64 {
+    let hosts = plan.host_of.iter().max().map_or(1, |last| last + 1);
+    operations / (OPERATIONS_PER_S * workers(plan)) + bytes / (BYTES_PER_S * f64::from(hosts))
+}
+
+fn of_items(plan: &Plan, meta: &MetaPlan) -> f64 {
+    let most = meta.items_per_rank as f64 * f64::from(plan.ranks);
+    let nodes = meta.nodes.saturating_mul(meta.loops) as f64 * f64::from(plan.ranks);
+    let items = |phase: &PhasePlan| {
+        let info = phase.kind.info();
+        if info.items.is_none() || phase.kind == PhaseKind::DirList {
+            return nodes;
+        }
+        // A deadline of creation bounds the items of all phases that use them.
+        let mut creations = meta.phases.iter().filter(|other| {
+            let other = other.kind.info();
+            other.creates() && other.items == info.items
+        });
+        let deadline = creations.find_map(|creation| creation.deadline);
+        deadline.map_or(most, |deadline| {
+            most.min(OPERATIONS_PER_S * workers(plan) * seconds(deadline))
+        })
     };
+    let phases = meta.phases.iter().map(|phase| {
+        let part = phase.part.map(|part| part.again.unwrap_or(part.items));
+        let operations = part.map_or_else(|| items(phase), |each| each as f64 * workers(plan));
+        let bytes = match phase.kind {
+            PhaseKind::FileCreate => operations * meta.file_bytes() as f64,
+            PhaseKind::FileRead => operations * meta.read.0 as f64,
+            _ => 0.0,
+        };
+        let work = work_s(plan, operations, bytes);
+        match phase.deadline.map(seconds) {
+            // An open loop takes its time, however fast the target is.
+            Some(deadline) if phase.open_loop.is_some() => deadline,
+            Some(deadline) => deadline.min(work),
+            None => work,
+        }
+    });
+    phases.sum()
+}
+
+fn of_blocks(plan: &Plan, io: &IoPlan) -> f64 {
     let phases = io.phases.len() as f64;
     let data = plan.data_bytes() as f64;
     match io.time {
         // Data that is read was written before.
-        Some(time) => (phases * seconds(Nanos(time.0 + io.ramp.0)), 0.0, data),
+        Some(time) => phases * seconds(Nanos(time.0 + io.ramp.0)) + work_s(plan, 0.0, data),
         None => {
             let files = io.small.map_or(0, |small| small.files);
-            let files = files as f64 * plan.workers() as f64;
-            (0.0, phases * files, phases * data)
+            phases * work_s(plan, files as f64 * workers(plan), data)
         }
     }
 }
 
-fn of_jobs(plan: &Plan) -> (f64, f64, f64) {
-    let Work::Jobs(jobs) = &plan.work else {
-        return (0.0, 0.0, 0.0);
-    };
-    let mut timed = 0.0;
-    for round in &jobs.rounds {
-        let bounded = |job: &&JobPlan| job.pace.time_based || job.pace.wear_out;
+fn of_jobs(plan: &Plan, jobs: &JobsPlan) -> f64 {
+    let bounded = |job: &&JobPlan| job.pace.time_based || job.pace.wear_out;
+    let timed = jobs.rounds.iter().map(|round| {
         let times = round.iter().filter(bounded);
         let times = times.filter_map(|job| job.pace.runtime);
-        timed += times.map(seconds).fold(0.0, f64::max);
-    }
-    let reads = jobs
-        .rounds
-        .iter()
-        .flatten()
-        .any(|job| job.pattern.directions.read);
+        times.map(seconds).fold(0.0, f64::max)
+    });
+    let mut all = jobs.rounds.iter().flatten();
+    let reads = all.any(|job| job.pattern.directions.read);
     let data = jobs.data_bytes(plan.ranks).0 as f64;
     // Data that is read was written before.
-    (timed, 0.0, if reads { 2.0 * data } else { data })
+    let bytes = if reads { 2.0 * data } else { data };
+    timed.sum::<f64>() + work_s(plan, 0.0, bytes)
+}
+
+fn of_mix(plan: &Plan, mix: &MixPlan) -> f64 {
+    let (names, _) = mix.prepared();
+    let sets = if mix.shared {
+        1.0
+    } else {
+        f64::from(plan.ranks)
+    };
+    let prepared = work_s(plan, names as f64 * sets, plan.data_bytes() as f64);
+    mix.time.map_or(0.0, seconds) + prepared
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::resolve::{Facts, resolve};
+    use crate::spec::{Common, Meta, Ops, Spec, Workload};
+
+    fn estimate(workload: Workload, threads: u32) -> f64 {
+        let common = Common {
+            dir: Some("/mnt".into()),
+            threads: Some(threads),
+            ..Common::default()
+        };
+        let facts = Facts {
+            host_of: vec![0],
+            seed: 7,
+            engines: Vec::new(),
+            stonewalled: None,
+        };
+        let plan = resolve(&Spec { common, workload }, &facts).expect("a plan");
+        estimate_s(&plan)
+    }
+
+    fn second() -> Option<Nanos> {
+        Some(Nanos::SECOND)
+    }
+
+    /// What a phase with a time limit prepares takes about as long again, and so does the removal
+    /// of what it created.
+    #[test]
+    fn a_phase_with_a_time_limit_takes_at_most_that() {
+        let creation = |time, stonewall, items| {
+            let meta = Meta {
+                phases: Some(vec![PhaseKind::FileCreate]),
+                depth: Some(0),
+                time,
+                stonewall,
+                items,
+                ..Meta::default()
+            };
+            estimate(Workload::Meta(meta), 4)
+        };
+        let without = creation(None, None, Some(20_000));
+        assert!(without > 10.0, "{without}");
+        for limited in [
+            creation(second(), None, None),
+            creation(second(), None, Some(20_000)),
+        ] {
+            assert!((1.9..without).contains(&limited), "{limited}");
+        }
+        let few = creation(None, Some(Nanos(100_000_000_000)), Some(100));
+        assert!(few < 3.0, "{few}");
+        let ops = Ops {
+            time: second(),
+            ..Ops::default()
+        };
+        let all = estimate(Workload::Ops(ops), 4);
+        let rows = rbench_core::operations::OPS_ROWS.len() as f64;
+        assert!((rows..4.0 * rows).contains(&all), "{all} for {rows} rows");
+    }
 }

@@ -12,7 +12,7 @@ use rbench_exec::removal::Remover;
 use rbench_exec::{ExecError, Group, Show as _};
 use rbench_sys::WorkDir;
 use rbench_sys::limits::process_space;
-use rbench_sys::workdir::Runs;
+use rbench_sys::workdir::{PREFIX, Runs};
 
 use crate::console::{complain, print};
 use crate::exit::{FAILED, SUCCESS, USAGE, stop_code};
@@ -149,7 +149,11 @@ pub async fn run(
         return Ok(code);
     }
     if said.is_empty() && code == SUCCESS {
-        let _ = writeln!(said, "{}: nothing to clean", what.dir.display());
+        let _ = writeln!(
+            said,
+            "{}: nothing to clean: no directory {PREFIX}… of an interrupted run is in it",
+            what.dir.display()
+        );
     }
     Ok(code.max(print(&said)))
 }

@@ -209,7 +209,8 @@ pub struct Meta {
     /// Call fsync after each write
     #[arg(long)]
     pub fsync: bool,
-    /// Run only these phases, separated by commas [default: mdtest's phases]
+    /// Run only these phases, separated by commas [default: create, stat, list, read, rename
+    /// and remove]
     ///
     /// Creation and other phases that they need are added. An unknown name prints the list
     /// of phases; docs/reference/ops.md describes each.

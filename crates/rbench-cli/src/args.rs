@@ -90,7 +90,7 @@ enum Command {
         the trace are placed below it, whatever they are. Processes are spread over the workers of all ranks. With \
         one worker (the default), all operations run in the order of their recorded starts. \
         docs/reference/replay.md describes the formats, the figures and what is left out.\n\nExamples:\n  strace \
-        -f -ttt -T -o clone.strace git clone /src/repo copy\n  rbench replay clone.strace --dir /mnt/fs --below \
+        -f -y -ttt -T -s 0 -o clone.strace git clone /srv/repo copy\n  rbench replay clone.strace --dir /mnt/fs --below \
         \"$PWD\"\n  mpirun -np 12 rbench replay app.accesslog --dir /mnt/fs --threads 8 --copies 12 --time-scale 2"
     )]
     Replay(Box<Run<spec::Replay, Count>>),

@@ -295,7 +295,7 @@ pub enum Format {
     Iolog,
     /// JuiceFS's access log.
     Juicefs,
-    /// `strace -f -ttt -T`
+    /// `strace -f -y -ttt -T -s 0`
     Strace,
     /// The output of `darshan-dxt-parser`.
     Dxt,
@@ -325,7 +325,7 @@ impl Format {
             Format::Iolog => "fio's I/O log, version 2 or 3",
             Format::Juicefs => "JuiceFS's access log: cat MOUNT/.accesslog",
             Format::Strace => {
-                "strace -f -ttt -T -o TRACE PROGRAM; -tt, without a date, is read too"
+                "strace -f -y -ttt -T -s 0 -o TRACE PROGRAM; -tt, without a date, is read too"
             }
             Format::Dxt => "Output of darshan-dxt-parser",
             Format::Rbench => "Trace of rbench record",

@@ -114,8 +114,8 @@ pub enum PowerCut {
     after_help = "DIR is mounted at MOUNTPOINT. Every request is passed on to it and recorded, including the \
     data written. The program has the same standard streams and working directory as rbench; the trace has its \
     operations below MOUNTPOINT. When the program ends, MOUNTPOINT is unmounted, and rbench exits with the \
-    program's exit code. docs/reference/replay.md describes the format of the trace.\n\nExample:\n  rbench \
-    record data mnt --trace clone.trace -- git clone /src/repo mnt/repo\n  rbench replay clone.trace --dir \
+    program's exit code. docs/reference/replay.md describes the format of the trace.\n\nExample:\n  mkdir \
+    data mnt\n  rbench record data mnt --trace clone.trace -- git clone /srv/repo mnt/repo\n  rbench replay clone.trace --dir \
     /mnt/fs"
 )]
 pub struct Record {

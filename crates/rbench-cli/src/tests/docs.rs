@@ -105,6 +105,26 @@ fn the_command_lines_of_readme_and_docs_are_ones_that_are_taken() {
 }
 
 #[test]
+fn strace_is_called_alike_everywhere() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut all = vec![root.join("README.md")];
+    pages(&root.join("docs/guide"), &mut all);
+    pages(&root.join("docs/reference"), &mut all);
+    let read = |page: &PathBuf| fs::read_to_string(page).expect("a page");
+    let mut texts: Vec<String> = all.iter().map(read).collect();
+    texts.extend(help_texts().into_iter().map(|(_, text)| text));
+    let mut found = 0;
+    for text in &texts {
+        for at in text.match_indices("strace -f ").map(|(at, _)| &text[at..]) {
+            let line = at.split_whitespace().take(8).collect::<Vec<_>>().join(" ");
+            assert!(line.starts_with("strace -f -y -ttt -T -s 0 -o"), "{line}");
+            found += 1;
+        }
+    }
+    assert!(found > 5, "only {found} were found");
+}
+
+#[test]
 fn words_are_those_of_a_shell() {
     let check = |line: &str, expect: &[&str]| {
         assert_eq!(words(line).expect("words"), expect, "{line}");

@@ -1,4 +1,4 @@
-//! The output of `strace -f -ttt -T` as a trace. Descriptors are tracked through `open`, `dup`,
+//! The output of `strace -f -y -ttt -T -s 0` as a trace. Descriptors are tracked through `open`, `dup`,
 //! `fcntl`, `fork`, `clone`, `unshare`, `close` and `exec`, working directories through `chdir`.
 //!
 //! As in the kernel, `close` frees a descriptor when it starts, and `dup2` replaces one when it

@@ -66,10 +66,9 @@ pub fn line(text: &str) -> Result<Option<Line<'_>>, String> {
     };
     let Some(at) = at else {
         return Err(match of_day {
-            true => {
-                "its time of day has no fraction of a second: use 'strace -f -ttt -T'".to_owned()
-            }
-            false => "the line has no time in seconds: use 'strace -f -ttt -T'".to_owned(),
+            true => "its time of day has no fraction of a second: use 'strace -f -y -ttt -T -s 0'"
+                .to_owned(),
+            false => "the line has no time in seconds: use 'strace -f -y -ttt -T -s 0'".to_owned(),
         });
     };
     let rest = rest.trim_start();

@@ -188,7 +188,7 @@ def sweeps(program, folder):
     ]:
         run([program, "compare", *words], expect=code, quiet=True)
     text = run([program, "compare", base, slower], quiet=True).stdout
-    check("\nNEW is slower in 1 of 2 operations: rw=read: Sequential read (" in text, f"the summary names the cell: {text}")
+    check("\nsweep-slower is slower in 1 of 2 operations: rw=read: Sequential read (" in text, f"the summary names the cell: {text}")
     # One cell less, and stopped early.
     part = json.loads(slower.read_text())
     part["cells"].pop()

@@ -14,6 +14,7 @@ mod rates;
 mod render;
 mod samples;
 mod series;
+mod sides;
 mod whole;
 
 use rbench_core::hist::HistError;
@@ -26,6 +27,7 @@ pub use render::{FORMATS, Format};
 pub(crate) use render::{headline, interval, marked, ratio};
 pub use samples::{Basis, Run, SeriesRun};
 pub use series::{Cell, SeriesPart, compare_series};
+pub use sides::Side;
 pub use whole::{Bracket, Whole, WholeFigure};
 
 use crate::permutation::{self, Sides};
@@ -205,15 +207,6 @@ fn within(cell: Option<&str>, row: &str) -> String {
     cell.map_or_else(|| row.to_owned(), |cell| format!("{cell}: {row}"))
 }
 
-/// One side.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Side {
-    /// The workload, time and place of each run, one a line.
-    pub lines: Vec<String>,
-    /// The names of its files, or of the published column.
-    pub names: Vec<String>,
-}
-
 /// The whole comparison.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Comparison {
@@ -264,9 +257,10 @@ pub fn compare(
             keys: String::new(),
         });
     }
+    let [base, new] = Side::of_runs(base, new);
     let draft = Draft {
-        base: Side::of(base),
-        new: Side::of(new),
+        base,
+        new,
         paired,
         series: None,
         unmeasured: Vec::new(),
@@ -355,16 +349,13 @@ pub fn against(
             }),
         }
     }
-    let base = Side {
-        lines: vec![format!("{}: {}", column.full_name(), column.set.title)],
-        names: vec![column.full_name()],
-    };
     let set_ups = published::set_ups(&column.set_ups(&workloads), runs, &rows);
     let mut notes = column.notes();
     notes.extend(notes::of_side("NEW", &rows));
+    let [base, new] = Side::of_column(column, runs);
     let draft = Draft {
         base,
-        new: Side::of(runs),
+        new,
         paired: Paired {
             pairs,
             differences: uneven.into_iter().chain(set_ups).collect(),
@@ -375,28 +366,6 @@ pub fn against(
         unmeasured,
     };
     draft.judged(options)
-}
-
-impl Side {
-    fn of(runs: &[Run<'_>]) -> Side {
-        let line = |run: &Run<'_>| {
-            let result = run.result;
-            let fs = result.target.fs_type.as_deref().unwrap_or("unknown");
-            let stopped = if result.complete {
-                ""
-            } else {
-                ", stopped early"
-            };
-            format!(
-                "{}: {} on {} ({fs}), rbench {}{stopped}",
-                run.name, result.run.started, result.target.path, result.run.version
-            )
-        };
-        Side {
-            lines: runs.iter().map(line).collect(),
-            names: names(runs),
-        }
-    }
 }
 
 fn names(runs: &[Run<'_>]) -> Vec<String> {

@@ -164,8 +164,8 @@ fn missing(series: &SeriesPart) -> impl Iterator<Item = (&str, &str)> {
 /// Maximum number of operations that a summary names.
 const NAMED: usize = 12;
 
-/// The result in one sentence; of series after those about the whole.
-pub(crate) fn headline(comparison: &Comparison) -> String {
+/// The result in one sentence, which calls NEW by this title; of series after those about the whole.
+pub(crate) fn headline(comparison: &Comparison, new: &str) -> String {
     let wholes = comparison.series.iter().flat_map(|series| &series.wholes);
     let judged = wholes.filter_map(|whole| Some((&whole.label, whole.verdict?)));
     let mut sentences: Vec<String> = judged
@@ -203,7 +203,7 @@ pub(crate) fn headline(comparison: &Comparison) -> String {
             0 => String::new(),
             n => format!("; no difference is shown in {n}"),
         };
-        sentences.push(format!("NEW is {}{others}.", differing.join("; ")));
+        sentences.push(format!("{new} is {}{others}.", differing.join("; ")));
     } else if none > 0 {
         let others = match (none, too_few) {
             (1, 0) => String::new(),
@@ -247,10 +247,13 @@ pub(crate) fn marked(row: &Row) -> String {
     words.join("; ")
 }
 
-/// The titles of figures of the whole.
-const WHOLES: [&str; 5] = ["As a whole", "BASE", "NEW (ratio)", "Change", "Verdict"];
+/// The titles of the columns of both sides.
+fn columns(comparison: &Comparison) -> [String; 2] {
+    let Comparison { base, new, .. } = comparison;
+    [base.title.clone(), format!("{} (ratio)", new.title)]
+}
 
-/// The figures of the whole, as cells below [`WHOLES`].
+/// The figures of the whole: what, both sides, change, verdict.
 fn wholes(comparison: &Comparison) -> Vec<[String; 5]> {
     let all = comparison.series.iter().flat_map(|series| &series.wholes);
     all.map(|whole| {

@@ -91,9 +91,10 @@ pub fn compare_series(
     all.notes.extend(troubles("BASE", base));
     all.notes.extend(troubles("NEW", new));
     let kind = base.first().map_or("", |run| run.series.kind.as_str());
+    let [base_side, new_side] = Side::of_series(base, new);
     let draft = Draft {
-        base: Side::of_series(base),
-        new: Side::of_series(new),
+        base: base_side,
+        new: new_side,
         paired: all,
         series: Some(SeriesPart {
             kind: kind.to_owned(),
@@ -333,33 +334,4 @@ fn troubles(side: &str, runs: &[SeriesRun<'_>]) -> Vec<String> {
         }));
     }
     notes
-}
-
-impl Side {
-    fn of_series(runs: &[SeriesRun<'_>]) -> Side {
-        let line = |run: &SeriesRun<'_>| {
-            let series = run.series;
-            let what = series.suite.as_ref().unwrap_or(&series.kind);
-            let result = series.cells.iter().find_map(|cell| cell.result.as_ref());
-            let place = result.map_or_else(String::new, |result| {
-                let fs = result.target.fs_type.as_deref().unwrap_or("unknown");
-                let dir = series.dir.as_ref().unwrap_or(&result.target.path);
-                format!(" on {dir} ({fs})")
-            });
-            let done = series.cells.iter().filter(|c| c.is_complete()).count();
-            let cells = match (series.complete, series.planned) {
-                (true, _) => format!("{done} cells"),
-                (false, Some(of)) => format!("stopped early: {done} of {of} cells"),
-                (false, None) => format!("stopped early: {done} cells"),
-            };
-            format!(
-                "{}: {what} {}{place}, rbench {}, {cells}",
-                run.name, series.run.started, series.run.version
-            )
-        };
-        Side {
-            lines: runs.iter().map(line).collect(),
-            names: runs.iter().map(|run| run.name.to_owned()).collect(),
-        }
-    }
 }

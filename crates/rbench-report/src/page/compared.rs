@@ -70,7 +70,7 @@ fn summary(
 ) -> Markup {
     html! {
         p { b { (other.name) " (NEW) against " (first.name) " (BASE): " } @match comparison {
-            Ok(comparison) => (printable(&headline(comparison))),
+            Ok(comparison) => (printable(&headline(comparison, &comparison.new.title))),
             Err(refusal) => (printable(refusal)),
         } }
         @if let Ok(Comparison { differences, notes, .. }) = comparison {

@@ -257,8 +257,8 @@ fn a_sixteenth_is_slower_though_first_iterations_are_wild() {
             .all(|row| row.verdict == Verdict::Slower)
     );
     let text = rendered(&comparison, "text");
-    let first = text.lines().find(|line| line.starts_with("NEW is "));
-    let words = "NEW is slower in 3 of 3 operations: File creation (-93.";
+    let first = text.lines().find(|line| line.starts_with("new1 is "));
+    let words = "new1 is slower in 3 of 3 operations: File creation (-93.";
     assert!(first.is_some_and(|line| line.starts_with(words)), "{text}");
 }
 

@@ -343,7 +343,7 @@ fn two_runs_have_the_verdict_of_compare_and_their_curves_in_one_chart() {
     );
     let page = shown(&page);
     for words in [
-        "<b>new.json (NEW) against base.json (BASE): </b>NEW is slower in 12 of 12 operations",
+        "<b>new.json (NEW) against base.json (BASE): </b>new is slower in 12 of 12 operations",
         "<td class=\"left failed\">slower</td>",
         "new.json / base.json",
     ] {

@@ -39,7 +39,7 @@ pub fn render(comparison: &Comparison) -> String {
         confidence: options.confidence,
         min_effect: options.min_effect,
         series: series.as_ref().map(of_series),
-        summary: plain(&headline(comparison)).into_owned(),
+        summary: plain(&headline(comparison, "NEW")).into_owned(),
         rows: rows.iter().map(row).collect(),
         differences: differences.collect(),
         not_compared: not_compared.collect(),

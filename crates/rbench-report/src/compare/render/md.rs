@@ -3,8 +3,8 @@
 use rbench_core::plain::plain_lines;
 
 use super::{
-    WHOLES, counted, detailed, headline, interval, marked, meaning, missing, not_compared, samples,
-    wholes, with_ratio,
+    columns, counted, detailed, headline, interval, marked, meaning, missing, not_compared,
+    samples, wholes, with_ratio,
 };
 use crate::compare::Comparison;
 use crate::table::NONE;
@@ -52,7 +52,7 @@ fn line(cells: &[String]) -> String {
 
 /// The titles of a table; `-:` marks columns of numbers.
 fn titles(columns: &[(&str, &str)]) -> String {
-    let names: Vec<&str> = columns.iter().map(|(name, _)| *name).collect();
+    let names: Vec<String> = columns.iter().map(|(name, _)| escaped(name)).collect();
     let sides: Vec<&str> = columns.iter().map(|(_, side)| *side).collect();
     format!("| {} |\n| {} |\n", names.join(" | "), sides.join(" | "))
 }
@@ -64,7 +64,7 @@ fn head(comparison: &Comparison) -> String {
     };
     format!(
         "**{}**\n\n{}.\n\n{}{}",
-        escaped(&headline(comparison)),
+        escaped(&headline(comparison, &comparison.new.title)),
         escaped(&counted(comparison)),
         side("BASE", &comparison.base.lines),
         side("NEW", &comparison.new.lines)
@@ -76,8 +76,14 @@ fn as_a_whole(comparison: &Comparison) -> String {
     if rows.is_empty() {
         return String::new();
     }
-    let sides = ["-", "-:", "-:", "-:", "-"];
-    let columns: Vec<(&str, &str)> = WHOLES.into_iter().zip(sides).collect();
+    let [base, new] = columns(comparison);
+    let columns = [
+        ("As a whole", "-"),
+        (&*base, "-:"),
+        (&*new, "-:"),
+        ("Change", "-:"),
+        ("Verdict", "-"),
+    ];
     titles(&columns) + &rows
 }
 
@@ -85,12 +91,13 @@ fn verdicts(comparison: &Comparison) -> String {
     if comparison.rows.is_empty() {
         return String::new();
     }
+    let [base, new] = columns(comparison);
     let cell = comparison.series.as_ref().map(|_| ("cell", "-"));
     let columns = [
         ("operation", "-"),
         ("figure", "-"),
-        ("BASE", "-:"),
-        ("NEW (ratio)", "-:"),
+        (&*base, "-:"),
+        (&*new, "-:"),
         ("change", "-:"),
         ("verdict", "-"),
         ("samples", "-"),
@@ -141,11 +148,12 @@ fn figures(comparison: &Comparison) -> String {
     if rows.is_empty() {
         return String::new();
     }
+    let [base, new] = columns(comparison);
     let titles = titles(&[
         ("operation", "-"),
         ("figure", "-"),
-        ("BASE", "-:"),
-        ("NEW (ratio)", "-:"),
+        (&*base, "-:"),
+        (&*new, "-:"),
         ("change", "-:"),
     ]);
     let summary = match comparison.series {
@@ -159,7 +167,8 @@ fn differences(comparison: &Comparison) -> String {
     if comparison.differences.is_empty() {
         return String::new();
     }
-    let mut out = titles(&[("different", "-"), ("BASE", "-"), ("NEW", "-")]);
+    let Comparison { base, new, .. } = comparison;
+    let mut out = titles(&[("different", "-"), (&base.title, "-"), (&new.title, "-")]);
     for difference in &comparison.differences {
         let cells = [&difference.what, &difference.base, &difference.new];
         out.push_str(&line(&cells.map(Clone::clone)));

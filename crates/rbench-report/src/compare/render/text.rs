@@ -3,8 +3,8 @@
 use rbench_core::plain::plain_lines;
 
 use super::{
-    WHOLES, counted, detailed, headline, interval, marked, meaning, missing, not_compared, samples,
-    wholes, with_ratio,
+    columns, counted, detailed, headline, interval, marked, meaning, missing, not_compared,
+    samples, wholes, with_ratio,
 };
 use crate::compare::{Comparison, Row};
 use crate::table::{Column, NONE, Table, left, right, sentence};
@@ -42,19 +42,19 @@ fn summary(comparison: &Comparison, view: View) -> String {
         .series
         .iter()
         .map(|_| format!("{}. {}", counted(comparison), meaning(comparison)));
-    let lines = std::iter::once(headline(comparison)).chain(counted);
+    let lines = std::iter::once(headline(comparison, &comparison.new.title)).chain(counted);
     let lines = lines.filter(|line| !line.is_empty());
     lines.map(|line| sentence(view, "", &line)).collect()
 }
 
 fn as_a_whole(comparison: &Comparison, view: View) -> String {
-    let [what, base, new, change, verdict] = WHOLES;
+    let [base, new] = columns(comparison);
     let columns = [
-        left(what),
+        left("As a whole"),
         right(base),
         right(new),
-        right(change),
-        left(verdict),
+        right("Change"),
+        left("Verdict"),
     ];
     let mut table = Table::new(columns.map(Column::optional));
     for cells in wholes(comparison) {
@@ -71,15 +71,16 @@ fn verdicts(comparison: &Comparison, view: View) -> String {
     if comparison.rows.is_empty() {
         return match comparison.series {
             Some(_) => String::new(),
-            None => "NEW measured nothing of it.\n".to_owned(),
+            None => format!("{} measured nothing of it.\n", comparison.new.title),
         };
     }
+    let [base, new] = columns(comparison);
     let mut table = Table::new([
         left("Cell").optional(),
         left("Operation"),
         left("Figure"),
-        right("BASE"),
-        right("NEW (ratio)"),
+        right(base),
+        right(new),
         right("Change"),
         left("Verdict"),
         left("Samples"),
@@ -118,11 +119,12 @@ fn first_of<'r>(row: &'r Row, last: &mut Option<&'r str>) -> String {
 }
 
 fn figures(comparison: &Comparison, view: View) -> String {
+    let [base, new] = columns(comparison);
     let mut table = Table::new([
         left("FIGURES"),
         left("Figure"),
-        right("BASE"),
-        right("NEW (ratio)"),
+        right(base),
+        right(new),
         right("Change"),
     ]);
     for row in detailed(comparison) {
@@ -151,7 +153,8 @@ fn figures(comparison: &Comparison, view: View) -> String {
 }
 
 fn differences(comparison: &Comparison, view: View) -> String {
-    let mut table = Table::new([left("DIFFERENT"), left("BASE"), left("NEW")]);
+    let [base, new] = [&comparison.base, &comparison.new].map(|side| side.title.clone());
+    let mut table = Table::new([left("DIFFERENT"), left(base), left(new)]);
     for difference in &comparison.differences {
         table.row([
             difference.what.clone(),

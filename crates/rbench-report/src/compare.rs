@@ -20,7 +20,7 @@ mod whole;
 use rbench_core::hist::HistError;
 use rbench_core::plain::plain;
 
-pub use condition::{Condition, ConditionError, Judged, Met};
+pub use condition::{Condition, ConditionError, Judged, Met, Undecided};
 pub use even::Difference;
 pub use figure::{COMPARED, FIGURES, Figure};
 pub use render::{FORMATS, Format};

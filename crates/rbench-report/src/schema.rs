@@ -49,8 +49,8 @@ pub use client::{CLIENT_WORK, ClientCounters, ClientWork};
 pub use client_cost::{ClientCostResult, HostClientResult};
 pub use comparison::{
     COMPARE_SCHEMA, ComparedBracket, ComparedCell, ComparedCondition, ComparedDifference,
-    ComparedFigure, ComparedInterval, ComparedMet, ComparedRow, ComparedSeries, ComparedWhole,
-    ComparisonResult, NotCompared, Samples,
+    ComparedFigure, ComparedInterval, ComparedMet, ComparedRow, ComparedSeries, ComparedUndecided,
+    ComparedWhole, ComparisonResult, NotCompared, Samples,
 };
 pub use dead_mounts::{DeadMountResult, DeadMountRow};
 pub use effort::GivenUpResult;

@@ -99,8 +99,8 @@ pub struct Page {
     max; in open loops also response-mean … response-max and lateness; where a result has them, first-done, \
     client-cpu, access-bandwidth, requests, steady-rate, steady-bandwidth and files-rate; for a series as a \
     whole held (knee), score, score-bandwidth and score-metadata (io500). In series (sweep, knee, nn, quick, suite) every cell is \
-    compared. A condition applies to all cells, or to the CELL before its colon.\n\nExit code: 0; 1 if a \
-    condition is met; 2 if nothing can be compared. docs/reference/compare.md has the \
+    compared. A condition applies to all cells, or to the CELL before its colon.\n\nExit code: 1 if a condition \
+    is met; 0 if none is, or if the samples do not decide it; 2 if nothing can be compared. docs/reference/compare.md has the \
     formulas.\n\nExamples:\n  rbench compare before.json after.json\n  rbench compare --base b2.json --base \
     b3.json b1.json a1.json a2.json a3.json --format md\n  rbench compare before.json after.json --fail-if \
     'file-create.p99>+10%' --fail-if 'rate<-5%'\n  rbench compare old-sweep.json new-sweep.json --fail-if \

@@ -6,7 +6,7 @@ use rbench_core::near::nearest;
 
 use super::figure::{FIGURES, Figure};
 use super::whole::{self, Whole, WholeFigure};
-use super::{Comparison, Missing, Outcome, Row, Verdict, within};
+use super::{Comparison, Interval, Missing, Row, Verdict, within};
 
 /// A change that is not accepted.
 #[derive(Debug, Clone, PartialEq)]
@@ -264,40 +264,50 @@ impl Condition {
 
     /// Judges the condition by a comparison.
     pub(super) fn judge(&self, comparison: &Comparison) -> Judged {
-        let met = match self.figure {
-            Wanted::Row(figure) => self.met_by_rows(figure, &comparison.rows),
-            Wanted::Whole(figure) => whole_of(comparison, figure)
-                .and_then(|whole| self.met_by_whole(whole))
-                .into_iter()
-                .collect(),
-        };
-        Judged {
+        let mut judged = Judged {
             text: self.text.clone(),
-            met,
+            met: Vec::new(),
+            undecided: Vec::new(),
+        };
+        match self.figure {
+            Wanted::Row(figure) => self.judge_rows(figure, &comparison.rows, &mut judged),
+            Wanted::Whole(figure) => {
+                if let Some(whole) = whole_of(comparison, figure) {
+                    self.judge_whole(whole, &mut judged);
+                }
+            }
         }
+        judged
     }
 
-    fn met_by_rows(&self, figure: &Figure, rows: &[Row]) -> Vec<Met> {
+    fn judge_rows(&self, figure: &Figure, rows: &[Row], judged: &mut Judged) {
         let rows = rows.iter();
         let own = rows.filter(|row| self.place.holds(row.cell.as_deref(), &row.name));
-        let mut met = Vec::new();
         for row in own {
             let found = row.figures.iter().find(|f| f.figure == figure);
             let Some(outcome) = found else { continue };
-            if self.is_met_by(outcome) {
-                met.push(Met {
+            let change = outcome.ratio - 1.0;
+            if self.is_beyond(change) && outcome.is_shown() {
+                judged.met.push(Met {
                     cell: row.cell.clone(),
                     row: row.name.clone(),
-                    change: outcome.ratio - 1.0,
+                    change,
                     shown: true,
                 });
+            } else if let Some(Interval { low, high, .. }) = outcome.interval {
+                let undecided = Undecided {
+                    cell: row.cell.clone(),
+                    row: row.name.clone(),
+                    low: low - 1.0,
+                    high: high - 1.0,
+                };
+                self.add_undecided(undecided, judged);
             }
         }
-        met
     }
 
     /// Judges a bracket: the change must exceed the limit, and the brackets must not share a rate.
-    fn met_by_whole(&self, whole: &Whole) -> Option<Met> {
+    fn judge_whole(&self, whole: &Whole, judged: &mut Judged) {
         // A search that found no rate has lost all of it.
         let change = whole.ratio.unwrap_or(0.0) - 1.0;
         let apart = match self.direction {
@@ -305,12 +315,32 @@ impl Condition {
             Direction::Above => whole.low.is_some_and(|low| low >= 1.0),
             Direction::Below => whole.high.is_some_and(|high| high <= 1.0),
         };
-        (self.is_beyond(change) && apart).then(|| Met {
-            cell: None,
-            row: whole.name.clone(),
-            change,
-            shown: whole.verdict.is_some(),
-        })
+        if self.is_beyond(change) && apart {
+            judged.met.push(Met {
+                cell: None,
+                row: whole.name.clone(),
+                change,
+                shown: whole.verdict.is_some(),
+            });
+        } else if whole.verdict.is_some() {
+            let undecided = Undecided {
+                cell: None,
+                row: whole.name.clone(),
+                low: whole.low.unwrap_or(0.0) - 1.0,
+                high: whole.high.unwrap_or(f64::INFINITY) - 1.0,
+            };
+            self.add_undecided(undecided, judged);
+        }
+    }
+
+    /// Adds a change that may exceed the limit.
+    fn add_undecided(&self, change: Undecided, judged: &mut Judged) {
+        if [change.low, change.high]
+            .iter()
+            .any(|end| self.is_beyond(*end))
+        {
+            judged.undecided.push(change);
+        }
     }
 
     fn is_beyond(&self, change: f64) -> bool {
@@ -318,11 +348,6 @@ impl Condition {
             Direction::Above => change > self.limit,
             Direction::Below => change < self.limit,
         }
-    }
-
-    /// Returns true if the change exceeds the limit and is shown not to be chance.
-    fn is_met_by(&self, outcome: &Outcome) -> bool {
-        self.is_beyond(outcome.ratio - 1.0) && outcome.is_shown()
     }
 }
 
@@ -363,6 +388,21 @@ pub struct Judged {
     pub text: String,
     /// The rows in which it is met, or the figure of the series.
     pub met: Vec<Met>,
+    /// The rows, or the figure of the series, in which the samples leave it open.
+    pub undecided: Vec<Undecided>,
+}
+
+/// A row whose change may or may not exceed the limit of a condition.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Undecided {
+    /// The row's cell, in a series.
+    pub cell: Option<String>,
+    /// The name of the row, or of the figure of the series.
+    pub row: String,
+    /// The lowest change that fits the samples: new / base − 1.
+    pub low: f64,
+    /// The highest; infinite if nothing bounds it.
+    pub high: f64,
 }
 
 /// A row in which a condition is met.
@@ -378,10 +418,38 @@ pub struct Met {
     pub shown: bool,
 }
 
+/// Maximum number of undecided rows that are named.
+const OPEN_MAX: usize = 4;
+
+impl Undecided {
+    /// `file-create (-9.1% to +2.0%)`
+    fn words(&self) -> String {
+        let place = within(self.cell.as_deref(), &self.row);
+        // Wider intervals say no more.
+        let high = match self.high {
+            high if high < 10.0 => format!("{:+.1}%", 100.0 * high),
+            _ => "over +1000%".to_owned(),
+        };
+        format!("{place} ({:+.1}% to {high})", 100.0 * self.low)
+    }
+}
+
 impl fmt::Display for Judged {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.met.is_empty() {
+        if self.met.is_empty() && self.undecided.is_empty() {
             return write!(f, "{}: not met", self.text);
+        }
+        if self.met.is_empty() {
+            let open = self.undecided.iter().take(OPEN_MAX).map(Undecided::words);
+            let mut open: Vec<String> = open.collect();
+            let more = self.undecided.len().saturating_sub(OPEN_MAX);
+            open.extend((more > 0).then(|| format!("{more} more")));
+            let open = open.join(", ");
+            return write!(
+                f,
+                "{}: cannot be decided with these samples: {open}",
+                self.text
+            );
         }
         let one = |met: &Met| {
             let chance = if met.shown {

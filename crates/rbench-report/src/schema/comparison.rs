@@ -187,6 +187,24 @@ pub struct ComparedCondition {
     pub condition: String,
     /// The operations that meet it; empty: it is not met.
     pub met: Vec<ComparedMet>,
+    /// The operations in which it is not met, but the samples leave room for a change beyond its
+    /// limit.
+    #[serde(default)]
+    pub undecided: Vec<ComparedUndecided>,
+}
+
+/// An operation or figure that meets a condition or not: the samples do not show it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ComparedUndecided {
+    /// The cell, of a series; absent where runs are compared.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cell: Option<String>,
+    /// The operation, or the figure of the whole.
+    pub name: String,
+    /// The lowest change that fits the samples: NEW / BASE − 1.
+    pub low: f64,
+    /// The highest; `None` if nothing bounds it.
+    pub high: Option<f64>,
 }
 
 /// An operation or figure that meets a condition.

@@ -10,7 +10,7 @@ use rbench_report::compare::{
     published,
 };
 use rbench_report::{PhaseResult, RunResult};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::fixtures::{Made, fail, meta_phases, meta_spec, no_space, run, words};
 use crate::golden::check;
@@ -260,6 +260,30 @@ fn a_sixteenth_is_slower_though_first_iterations_are_wild() {
     let first = text.lines().find(|line| line.starts_with("new1 is "));
     let words = "new1 is slower in 3 of 3 operations: File creation (-93.";
     assert!(first.is_some_and(|line| line.starts_with(words)), "{text}");
+}
+
+#[test]
+fn a_condition_that_noise_hides_is_not_decided() {
+    let (base, new) = (
+        five(1000, [0, 300, -200, 250, -100]),
+        five(1100, [30, -180, 320, -20, 250]),
+    );
+    let options = failing_if(&["file-create.rate<-5%", "file-create.rate<-90%"]);
+    let comparison = between(&[&base], &[&new], &options).expect("the same thing");
+    assert!(!comparison.fails());
+    let text = rendered(&comparison, "text");
+    let said = "- file-create.rate<-5%: cannot be decided with these samples: file-create (-";
+    assert!(text.contains(said), "{text}");
+    assert!(
+        text.contains("- file-create.rate<-90%: not met\n"),
+        "{text}"
+    );
+    let json: Value = serde_json::from_str(&rendered(&comparison, "json")).expect("JSON");
+    let undecided = &json["conditions"][0]["undecided"];
+    assert_eq!(undecided[0]["name"], "file-create");
+    assert!(undecided[0]["low"].as_f64().is_some_and(|low| low < -0.05));
+    assert_eq!(json["conditions"][1]["undecided"], json!([]));
+    assert_eq!(json["fails"], false);
 }
 
 #[test]

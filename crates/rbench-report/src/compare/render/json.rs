@@ -9,8 +9,8 @@ use crate::compare::{
 use crate::json::pretty;
 use crate::schema::{
     COMPARE_SCHEMA, ComparedBracket, ComparedCell, ComparedCondition, ComparedDifference,
-    ComparedFigure, ComparedInterval, ComparedMet, ComparedRow, ComparedSeries, ComparedWhole,
-    ComparisonResult, NotCompared, Samples,
+    ComparedFigure, ComparedInterval, ComparedMet, ComparedRow, ComparedSeries, ComparedUndecided,
+    ComparedWhole, ComparisonResult, NotCompared, Samples,
 };
 
 /// Renders the whole comparison.
@@ -139,8 +139,15 @@ fn condition(judged: &Judged) -> ComparedCondition {
         change: digits(met.change),
         by_interval: met.shown,
     });
+    let undecided = judged.undecided.iter().map(|open| ComparedUndecided {
+        cell: open.cell.clone(),
+        name: open.row.clone(),
+        low: digits(open.low),
+        high: Some(open.high).filter(|high| high.is_finite()).map(digits),
+    });
     ComparedCondition {
         condition: judged.text.clone(),
         met: met.collect(),
+        undecided: undecided.collect(),
     }
 }

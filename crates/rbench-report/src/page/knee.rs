@@ -6,13 +6,10 @@ use rbench_core::units::human_nanos;
 
 use super::charts::{Chart, short};
 use super::figure;
-use super::svg::{Axis, COLOURS, Content, chart};
+use super::svg::{Axis, COLOURS, Content, WIDE, chart};
 use crate::schema::{KneeResult, KneeRow, KneeStep};
 use crate::series::knee::{Steps, by_rate, exact, found, parts, steps};
 use crate::table::{distinct, printable};
-
-/// The axis is logarithmic from this ratio of the highest to the lowest rate.
-const WIDE: f64 = 30.0;
 
 pub fn section(knee: &KneeResult) -> Markup {
     html! {

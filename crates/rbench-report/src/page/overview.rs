@@ -3,6 +3,7 @@
 use maud::{Markup, html};
 use rbench_core::units::{human_nanos, human_rate};
 
+use super::svg::WIDE;
 use super::{Shown, key_class};
 use crate::figures::Row;
 use crate::table::{NONE, printable};
@@ -42,7 +43,17 @@ pub fn section(runs: &[Shown<'_>]) -> Markup {
         })
         .collect();
     let all = || bars.iter().flat_map(|bars| &bars.rows).flatten();
-    let fastest = all().filter_map(rate).fold(0.0, f64::max);
+    let rates = || all().filter_map(rate).filter(|rate| *rate > 0.0);
+    let (slowest, fastest) = (
+        rates().fold(f64::INFINITY, f64::min),
+        rates().fold(0.0, f64::max),
+    );
+    let wide = fastest > WIDE * slowest;
+    // Length of a rate's bar in per cent; on a logarithmic scale the shortest is not nothing.
+    let length = |rate: f64| match wide {
+        true => 100.0 * (2.0 * rate / slowest).max(1.0).ln() / (2.0 * fastest / slowest).ln(),
+        false => 100.0 * rate / fastest.max(f64::MIN_POSITIVE),
+    };
     let ns = || all().flat_map(times).flatten().map(|ns| ns.max(1.0));
     let (low, high) = (ns().fold(f64::INFINITY, f64::min), ns().fold(1.0, f64::max));
     // Place of a time on a logarithmic scale, in per cent.
@@ -55,14 +66,14 @@ pub fn section(runs: &[Shown<'_>]) -> Markup {
         div.wide { table.bars {
             thead { tr {
                 th { "Operation" }
-                th.left title="operations without error / elapsed time; of several iterations the mean" { "Items per second" }
-                th.left title="the bar goes from the median to the 99th percentile, on a logarithmic scale; response times in an open loop" { "Latency, p50 to p99" }
+                th.left title="operations without error / elapsed time; of several iterations the mean" { "Items per second" @if wide { ", logarithmic" } }
+                th.left title="the bar goes from the median to the 99th percentile, on a logarithmic scale; response times in an open loop" { "Latency, p50 to p99, logarithmic" }
             } }
             tbody { @for bars in &bars { tr {
                 td { (printable(bars.label)) }
                 td.left { @for (i, row) in bars.rows.iter().enumerate() {
                     @let rate = row.as_ref().and_then(rate);
-                    (bar(i, 0.0, rate.map(|rate| 100.0 * rate / fastest.max(f64::MIN_POSITIVE)), &rate.map_or(NONE.to_owned(), human_rate)))
+                    (bar(i, 0.0, rate.map(length), &rate.map_or(NONE.to_owned(), human_rate)))
                 } }
                 td.left { @for (i, row) in bars.rows.iter().enumerate() {
                     @let [p50, p99] = row.as_ref().map_or([None; 2], times);

@@ -16,6 +16,8 @@ const BOTTOM: f64 = 206.0;
 /// Distance between names of posts, one below the other, and their number before it starts again.
 const NAME_HEIGHT: f64 = 14.0;
 const NAMES_BELOW: usize = 5;
+/// Ratio of the highest to the lowest rate above which a linear scale hides the lowest.
+pub const WIDE: f64 = 30.0;
 /// Colours of lines, in the order of the key.
 pub const COLOURS: usize = 7;
 

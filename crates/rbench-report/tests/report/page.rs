@@ -336,6 +336,27 @@ fn iterations_are_one_row_with_an_interval_and_each_is_folded() {
 }
 
 #[test]
+fn bars_of_rates_that_are_far_apart_are_all_long_enough_to_compare() {
+    let bars = |factor: f64| {
+        let mut result = iterated(1, 1000);
+        for phase in result.phases.iter_mut().filter(|p| p.name == "file-stat") {
+            phase.rate *= factor;
+        }
+        let page = page::render(&documents(vec![result]), &[]);
+        let overview = shown(&page).split("<section").nth(3).unwrap_or_default();
+        let rows = overview.split("<tr>").skip(1);
+        let rates = rows.filter_map(|row| row.split("width:").nth(1));
+        let lengths = rates.filter_map(|text| text.split('%').next()?.parse::<f64>().ok());
+        let log = overview.contains("Items per second, logarithmic");
+        (log, lengths.fold(100.0, f64::min))
+    };
+    let (log, shortest) = bars(1.0);
+    assert!(!log && shortest < 10.0, "{shortest}");
+    let (log, shortest) = bars(1000.0);
+    assert!(log && shortest > 5.0, "{shortest}");
+}
+
+#[test]
 fn two_runs_have_the_verdict_of_compare_and_their_curves_in_one_chart() {
     let page = named(
         ["a/base.json", "b/new.json"],

@@ -45,9 +45,9 @@ pub(crate) fn watched(result: &RunResult) -> Vec<Shared<'_>> {
     all
 }
 
-/// A row for each phase and, with details, for each of several hosts.
+/// A row for each phase, of several iterations for their means. With details, a row for each
+/// iteration and for each of several hosts.
 pub fn cost(result: &RunResult, view: View) -> String {
-    let total = iterations(result);
     let mut table = Table::new([
         left("CLIENT"),
         right("CPU/op"),
@@ -58,21 +58,86 @@ pub fn cost(result: &RunResult, view: View) -> String {
         right("Processes"),
         left("").optional(),
     ]);
-    let mut current = None;
-    for Shared { phase, label, cost } in watched(result) {
-        if total > 1 && current.replace(phase.iteration) != Some(phase.iteration) {
-            table.heading(format!(
-                "Iteration {} of {total}",
-                phase.iteration.saturating_add(1)
-            ));
-        }
-        table.row(of_phase(label, cost));
-        let hosts = cost.hosts.iter().take(MOST_HOSTS);
-        for host in hosts.filter(|_| view.details && cost.hosts.len() > 1) {
-            table.row(of_host(host));
+    let total = iterations(result);
+    let all = watched(result);
+    if total > 1 && !view.details {
+        means(&all, &mut table);
+    } else {
+        let mut current = None;
+        for Shared { phase, label, cost } in all {
+            if total > 1 && current.replace(phase.iteration) != Some(phase.iteration) {
+                table.heading(format!(
+                    "Iteration {} of {total}",
+                    phase.iteration.saturating_add(1)
+                ));
+            }
+            table.row(of_phase(label, cost));
+            let hosts = cost.hosts.iter().take(MOST_HOSTS);
+            for host in hosts.filter(|_| view.details && cost.hosts.len() > 1) {
+                table.row(of_host(host));
+            }
         }
     }
     table.render(view)
+}
+
+/// Adds a row for each name, in the order of first appearance: the mean of its iterations.
+fn means(all: &[Shared<'_>], table: &mut Table) {
+    let mut rows: Vec<(&str, Vec<&ClientCostResult>)> = Vec::new();
+    for Shared { label, cost, .. } in all {
+        match rows.iter_mut().find(|(known, _)| known == label) {
+            Some((_, costs)) => costs.push(cost),
+            None => rows.push((label, vec![cost])),
+        }
+    }
+    table.heading("Mean of the iterations");
+    for (label, costs) in rows {
+        table.row(of_phase(label.to_owned(), &mean(&costs)));
+    }
+}
+
+/// The mean of several iterations of a phase; a value that one of them lacks is unknown.
+fn mean(costs: &[&ClientCostResult]) -> ClientCostResult {
+    let sum = |value: &dyn Fn(&ClientCostResult) -> Option<f64>| {
+        costs.iter().map(|cost| value(cost)).sum::<Option<f64>>()
+    };
+    let each = |sum: f64| sum / costs.len().max(1) as f64;
+    let cpu_s = sum(&|cost| cost.cpu_s);
+    let operations = sum(&|cost| Some(cost.operations? as f64)).filter(|sum| *sum > 0.0);
+    let host = |host: &HostClientResult| {
+        let own = |cost: &ClientCostResult| {
+            let mut hosts = cost.hosts.iter();
+            hosts.find(|own| own.host == host.host).cloned()
+        };
+        let time =
+            |value: fn(&HostClientResult) -> Option<f64>| sum(&|cost| value(&own(cost)?)).map(each);
+        let count = |value: fn(&HostClientResult) -> Option<u64>| {
+            let mean = sum(&|cost| Some(value(&own(cost)?)? as f64)).map(each);
+            mean.map(|mean| mean.round() as u64)
+        };
+        HostClientResult {
+            host: host.host.clone(),
+            unknown: costs.iter().find_map(|cost| own(cost)?.unknown),
+            processes: count(|host| host.processes),
+            cpu_s: time(|host| host.cpu_s),
+            user_s: time(|host| host.user_s),
+            system_s: time(|host| host.system_s),
+            resident_bytes: count(|host| host.resident_bytes),
+            peak_resident_bytes: count(|host| host.peak_resident_bytes),
+        }
+    };
+    let first = costs.first();
+    ClientCostResult {
+        watch: first.and_then(|cost| cost.watch.clone()),
+        operations: None,
+        cpu_s: cpu_s.map(each),
+        cpu_us_per_operation: cpu_s.zip(operations).map(|(cpu_s, sum)| 1e6 * cpu_s / sum),
+        hosts: first
+            .iter()
+            .flat_map(|cost| &cost.hosts)
+            .map(host)
+            .collect(),
+    }
 }
 
 /// The cells of a phase: name, CPU time per operation, CPU time, user, system, resident memory,

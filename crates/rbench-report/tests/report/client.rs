@@ -4,7 +4,7 @@ use rbench_core::client::{ClientCost, ClientGap, ClientUse, HostClient, Watch};
 use rbench_core::outcome::PhaseOutcome;
 use rbench_core::{Bytes, Nanos, OpKind};
 use rbench_report::schema::HostClientResult;
-use rbench_report::{RunResult, csv, text};
+use rbench_report::{RunResult, View, csv, text};
 use serde_json::json;
 
 use crate::fixtures::{DETAILS, Made, run};
@@ -115,6 +115,39 @@ fn with_several_hosts_each_has_a_line_and_one_that_is_unknown_takes_the_sum() {
         .map(|line| line.split(',').nth(at).expect("a cell"))
         .collect();
     assert_eq!(cells, ["0.2", "", "0.2", ""]);
+}
+
+#[test]
+fn of_several_iterations_only_details_show_each() {
+    let mut result = on(1, &[&[used(200)], &[used(400)]]);
+    let rows = result.phases.iter_mut().enumerate();
+    rows.for_each(|(place, phase)| phase.iteration = place as u32 / 2);
+    let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
+    let short = text::render(&result, View::default());
+    let lines = section(&short);
+    assert_eq!(words(lines[2]), "Mean of the iterations", "{short}");
+    assert_eq!(
+        words(lines[3]),
+        "Mixed read + Mixed write 300 us 300 ms 75.0 ms 225 ms 64.0 MiB 1"
+    );
+    assert_eq!(lines.len(), 4, "{short}");
+    let all = text::render(&result, DETAILS);
+    assert_eq!(section(&all).len(), 6, "{all}");
+    // What one iteration lacks is unknown.
+    if let Some(cost) = &mut result.phases[2].client {
+        cost.cpu_s = None;
+        cost.cpu_us_per_operation = None;
+        cost.hosts[0].cpu_s = None;
+        cost.hosts[0].unknown = Some("replaced".to_owned());
+    }
+    result.phases[3].client = result.phases[2].client.clone();
+    let text = text::render(&result, View::default());
+    let line = words(section(&text)[3]);
+    assert!(line.starts_with("Mixed read + Mixed write - - "), "{text}");
+    assert!(
+        line.ends_with("ended or replaced during the phase"),
+        "{text}"
+    );
 }
 
 #[test]

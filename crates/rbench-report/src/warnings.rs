@@ -15,6 +15,7 @@ mod short;
 mod workers;
 
 use short::advice;
+pub(crate) use workers::{Limit, all_workers, limit, of_the_tool};
 
 /// Maximum overhead of the tool, as a share of a phase's median.
 const TOOL_COST_SHARE: f64 = 0.05;

@@ -30,7 +30,7 @@ pub fn section(all: &SeriesResult, i: usize) -> Markup {
         }
         @let conclusions = series::conclusions(all);
         @if !conclusions.is_empty() { ul { @for text in &conclusions { li { (printable(text)) } } } }
-        @if let Some(found) = &all.knee { (knee::section(found)) }
+        @if let Some(found) = &all.knee { (knee::section(all, found)) }
         @else if all.steps.is_empty() { (drawn("", all)) }
         @else { @for (name, part) in series::steps(all) {
             @if part.keys.is_empty() { (bars(name, &part)) } @else { (drawn(name, &part)) }

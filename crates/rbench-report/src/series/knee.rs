@@ -4,9 +4,10 @@
 use rbench_core::units::{human_count, human_nanos, human_rate};
 
 use crate::figures::caches::{Memory, memory};
-use crate::schema::{KneeObjective, KneeResult, KneeRow, KneeStep, SeriesResult};
+use crate::schema::{KneeObjective, KneeResult, KneeRow, KneeStep, PhaseResult, SeriesResult};
 use crate::table::{Column, NONE, Table, left, right, sentence, wrapped};
 use crate::view::View;
+use crate::warnings::{Limit, all_workers, limit, of_the_tool};
 
 pub fn render(series: &SeriesResult, view: View) -> String {
     let Some(knee) = &series.knee else {
@@ -15,7 +16,7 @@ pub fn render(series: &SeriesResult, view: View) -> String {
     let sections = [
         objective(knee, view),
         curve(knee, view),
-        conclusion(series, knee, view),
+        sentence(view, "", &conclusion(series, knee)),
     ];
     let filled: Vec<String> = sections.into_iter().filter(|s| !s.is_empty()).collect();
     filled.join("\n")
@@ -155,11 +156,12 @@ pub(crate) fn exact(rate: f64) -> String {
     }
 }
 
-/// The rate that was found, and its uncertainty.
-fn conclusion(series: &SeriesResult, knee: &KneeResult, view: View) -> String {
+/// The rate that was found, its uncertainty, and whose limit it is.
+pub(crate) fn conclusion(series: &SeriesResult, knee: &KneeResult) -> String {
     let mut text = found(knee);
     let (labels, all) = from_memory(series, knee);
-    if knee.held.is_some() && !labels.is_empty() {
+    let memory = knee.held.is_some() && !labels.is_empty();
+    if memory {
         text.push_str(&format!(
             " This host's memory answered {}{}.",
             labels.join(", "),
@@ -169,7 +171,47 @@ fn conclusion(series: &SeriesResult, knee: &KneeResult, view: View) -> String {
             }
         ));
     }
-    sentence(view, "", &text)
+    let at = exact(knee.failed.unwrap_or_default());
+    match limit_at(series, knee) {
+        Some(Limit::Tool(outside)) => {
+            text.push_str(&format!(" At {at}, {}.", of_the_tool(outside)));
+        }
+        Some(Limit::Workers(count)) => text.push_str(&format!(
+            " At {at}, {} busy all the time: the limit may be that of the workers. If more threads or depth do not \
+             raise it, it is that of the file system.",
+            all_workers(count)
+        )),
+        Some(Limit::Target) if !memory => text.push_str(&format!(
+            " At {at}, the workers had time to spare: the limit is that of the file system."
+        )),
+        Some(Limit::Target) | None => {}
+    }
+    text
+}
+
+/// What limited the judged rows at the rate that failed: rbench or its workers, if that is so in any
+/// row.
+fn limit_at(series: &SeriesResult, knee: &KneeResult) -> Option<Limit> {
+    let failed = |step: &&KneeStep| step.rate == knee.failed && step.held == Some(false);
+    let step = knee.steps.iter().rfind(failed)?;
+    // A mix that found no files to work on has shown no limit.
+    if step.reasons.iter().all(|reason| reason == "missed") {
+        return None;
+    }
+    let mut limits = judged(series, step).map(|phase| limit(phase.workers.as_ref()));
+    let first = limits.next()??;
+    limits.try_fold(first, |found, limit| match (found, limit?) {
+        (Limit::Target, other) => Some(other),
+        (found, _) => Some(found),
+    })
+}
+
+/// The judged rows of a step.
+fn judged<'s>(series: &'s SeriesResult, step: &KneeStep) -> impl Iterator<Item = &'s PhaseResult> {
+    let cell = series.cells.iter().find(|cell| cell.index == step.cell);
+    let phases = cell.and_then(|cell| cell.result.as_ref());
+    let phases = phases.into_iter().flat_map(|result| &result.phases);
+    phases.filter(|phase| step.rows.iter().any(|row| row.name == phase.name))
 }
 
 /// Labels of the judged rows that memory answered, wholly or in part, at the rate that held; true
@@ -179,12 +221,8 @@ fn from_memory(series: &SeriesResult, knee: &KneeResult) -> (Vec<String>, bool) 
     let Some(step) = knee.steps.iter().rfind(at_limit) else {
         return (Vec::new(), false);
     };
-    let cell = series.cells.iter().find(|cell| cell.index == step.cell);
-    let phases = cell.and_then(|cell| cell.result.as_ref());
-    let phases = phases.into_iter().flat_map(|result| &result.phases);
-    let judged = phases.filter(|phase| step.rows.iter().any(|row| row.name == phase.name));
     let (mut labels, mut all) = (Vec::new(), true);
-    for phase in judged {
+    for phase in judged(series, step) {
         all &= memory(phase) == Memory::All;
         if memory(phase) != Memory::None {
             labels.push(phase.label.clone());
@@ -193,8 +231,8 @@ fn from_memory(series: &SeriesResult, knee: &KneeResult) -> (Vec<String>, bool) 
     (labels, all)
 }
 
-/// The conclusion as sentences.
-pub(crate) fn found(knee: &KneeResult) -> String {
+/// The rate that was found, and its uncertainty.
+fn found(knee: &KneeResult) -> String {
     let mut text = match (knee.held, knee.failed) {
         (Some(held), _) => format!("The objective held at {} operations a second", exact(held)),
         (None, Some(_)) => "The objective held at none of the tried rates".to_owned(),

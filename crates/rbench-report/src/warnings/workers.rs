@@ -103,27 +103,54 @@ pub(super) fn behind(_: &RunResult, phase: &PhaseResult) -> Option<Finding> {
     })
 }
 
-/// The cause of a missed rate.
-fn culprit(workers: Option<&Effort>) -> String {
-    const TARGET: &str = "the target did not keep up";
-    let shares = workers.and_then(|w| Some((w.workers, w.occupied()?, w.outside()?)));
-    let Some((count, occupied, outside)) = shares else {
-        return TARGET.to_owned();
-    };
-    let all = match count {
+/// What kept a row from a higher rate.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Limit {
+    /// The target: workers had time to spare.
+    Target,
+    /// This many workers, which were busy all the time: more of them may do more.
+    Workers(u64),
+    /// rbench itself, whose workers spent this share of their time outside calls.
+    Tool(f64),
+}
+
+/// What kept a row from a higher rate; `None` if that is unknown.
+pub(crate) fn limit(workers: Option<&Effort>) -> Option<Limit> {
+    let workers = workers?;
+    let (occupied, outside) = (workers.occupied()?, workers.outside()?);
+    Some(match () {
+        () if outside > 0.5 => Limit::Tool(outside),
+        () if occupied + outside >= FULL => Limit::Workers(workers.workers),
+        () => Limit::Target,
+    })
+}
+
+/// `the only worker was`, `all 16 workers were`
+pub(crate) fn all_workers(count: u64) -> String {
+    match count {
         1 => "the only worker was".to_owned(),
         n => format!("all {} workers were", human_count(n)),
-    };
-    if outside > 0.5 {
-        format!(
-            "rbench itself was the limit: its workers spent {} of their time outside calls",
-            percent(outside)
-        )
-    } else if occupied + outside >= FULL {
-        format!("{all} busy all the time; more threads or depth may reach a higher rate")
-    } else {
-        TARGET.to_owned()
     }
+}
+
+/// The cause of a missed rate.
+fn culprit(workers: Option<&Effort>) -> String {
+    match limit(workers) {
+        Some(Limit::Tool(outside)) => of_the_tool(outside),
+        Some(Limit::Workers(count)) => format!(
+            "{} busy all the time; more threads or depth may reach a higher rate",
+            all_workers(count)
+        ),
+        Some(Limit::Target) | None => "the target did not keep up".to_owned(),
+    }
+}
+
+/// The limit of the tool itself, as a clause.
+pub(crate) fn of_the_tool(outside: f64) -> String {
+    format!(
+        "rbench itself was the limit: its workers spent {} of their time outside calls",
+        percent(outside)
+    )
 }
 
 /// Finds workers that were given up: their results are lost.

@@ -1,11 +1,12 @@
 //! Tests the report of `rbench knee`, and its computation from the cells.
 
+use rbench_core::effort::Effort;
 use rbench_core::{Latency, Nanos, OpKind};
-use rbench_report::View;
 use rbench_report::schema::{
     CellResult, CellValue, KneeLimit, KneeObjective, KneeResult, SERIES_SCHEMA, SeriesResult,
 };
 use rbench_report::series::{journal, render, render_json};
+use rbench_report::{Document, View, page};
 use serde_json::json;
 
 use crate::fixtures::{Made, empty_run, run, words};
@@ -282,6 +283,40 @@ fn a_limit_of_memory_is_no_limit_of_the_mount() {
     assert!(plain(Some("mixed")).contains("answered Random read, wholly or in part."));
     assert!(!plain(Some("cold")).contains("limit of memory"));
     assert!(!plain(None).contains("limit of memory"));
+}
+
+#[test]
+fn the_limit_is_said_to_be_of_the_workers_or_of_the_file_system() {
+    let mut cells = whole();
+    // The workers' time in ms: in calls, outside calls, waiting.
+    let mut limited = |[in_calls, outside, waited]: [u64; 3]| {
+        for result in cells.iter_mut().filter_map(|cell| cell.result.as_mut()) {
+            result.phases[0].workers = Some(Effort {
+                workers: 16,
+                active: Nanos((in_calls + outside) * MS),
+                waited: Nanos(waited * MS),
+                in_calls: Nanos(in_calls * MS),
+                full: Nanos(in_calls * MS),
+                ..Effort::default()
+            });
+        }
+        render(&series(cells.clone()), View::default()).replace('\n', " ")
+    };
+    let target = limited([60, 3, 37]);
+    let words = "At 1,250, the workers had time to spare: the limit is that of the file system.";
+    assert!(target.contains(words), "{target}");
+    let workers = limited([97, 3, 0]);
+    let words =
+        "At 1,250, all 16 workers were busy all the time: the limit may be that of the workers.";
+    assert!(workers.contains(words), "{workers}");
+    let tool = limited([30, 70, 0]);
+    let words =
+        "At 1,250, rbench itself was the limit: its workers spent 70.0% of their time outside";
+    assert!(tool.contains(words), "{tool}");
+    // The page says the same.
+    let documents = [Document::Series(Box::new(series(cells)))];
+    let page = page::render(&documents, &[]);
+    assert!(page.contains(words), "{page}");
 }
 
 #[test]

@@ -327,7 +327,17 @@ impl Record {
             to_stderr(&format!("resumed: {cells} {were} complete before\n"));
         }
         if let Some(out) = self.out.as_ref().filter(|_| !self.quiet) {
-            to_stderr(&format!("result: {}\n", plain(&out.to_string_lossy())));
+            let out = out.to_string_lossy();
+            let out = plain(&out);
+            to_stderr(&format!("result: {out}\n"));
+            // A search that ended in trouble would end so again.
+            if !series.complete && !troubled {
+                let launched = match series.ranks {
+                    1 => "",
+                    _ => ", launched like this series",
+                };
+                to_stderr(&format!("to continue: rbench --resume {out}{launched}\n"));
+            }
         }
         code
     }

@@ -16,6 +16,7 @@ use rbench_exec::ExecError;
 use rbench_plan::series::Cell;
 use rbench_plan::{Plan, Spec};
 use rbench_report::schema::CheckResult;
+use rbench_sys::WorkDir;
 use serde::{Deserialize, Serialize};
 
 use crate::check;
@@ -241,6 +242,9 @@ impl Lead {
         let world = (host_of.len() as u32, names.collect());
         let page = series.overview.as_ref();
         let page = page.map(|overview| page_of(launch, overview));
+        if let Some(parent) = course.parent() {
+            WorkDir::check_parent(&parent).map_err(|e| e.to_string())?;
+        }
         course.start()?;
         let record = Record::begin(launch, &series.options, (course.as_ref(), check), world)
             .inspect_err(|_| course.over(None, false))?;

@@ -105,6 +105,11 @@ pub trait Course {
         None
     }
 
+    /// The directory in which all cells work, if it must exist before the first.
+    fn parent(&self) -> Option<PathBuf> {
+        None
+    }
+
     /// Creates what all cells need.
     fn start(&self) -> Result<(), String> {
         Ok(())

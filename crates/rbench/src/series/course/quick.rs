@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use rbench_plan::quick;
 use rbench_plan::series::Cell;
 use rbench_report::schema::SeriesKey;
-use rbench_sys::WorkDir;
 use rbench_sys::caches::may_drop_caches;
 
 use super::Course;
@@ -54,10 +53,7 @@ impl Course for Quick {
         self.cells.clone()
     }
 
-    fn start(&self) -> Result<(), String> {
-        match &self.dir {
-            Some(dir) => WorkDir::check_parent(dir).map_err(|e| e.to_string()),
-            None => Ok(()),
-        }
+    fn parent(&self) -> Option<PathBuf> {
+        self.dir.clone()
     }
 }

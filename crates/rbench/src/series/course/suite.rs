@@ -8,7 +8,6 @@ use rbench_cli::series::{self, Series, is_file};
 use rbench_plan::series::{Cell, Selection, product};
 use rbench_plan::suite::{self, Step};
 use rbench_report::schema::{LeftOut, SeriesKey, SeriesStep};
-use rbench_sys::WorkDir;
 
 use super::{Around, Course};
 use crate::embedded::Embedded;
@@ -274,10 +273,7 @@ impl Course for Suite {
         self.cells.clone()
     }
 
-    fn start(&self) -> Result<(), String> {
-        match (&self.dir, &self.embedded) {
-            (Some(dir), None) => WorkDir::check_parent(Path::new(dir)).map_err(|e| e.to_string()),
-            _ => Ok(()),
-        }
+    fn parent(&self) -> Option<PathBuf> {
+        self.dir.as_ref().map(PathBuf::from)
     }
 }

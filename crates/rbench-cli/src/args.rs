@@ -67,7 +67,7 @@ enum Command {
         after_help = "Without options, each worker writes and reads 256 MiB in blocks of 128 KiB. Sizes: k, m, g, \
         t, p are powers of 1024. Counts: k, m, g are powers of 1000. Times: 500us, 30s; a bare number is in \
         seconds.\n\nExamples:\n  rbench io --dir /mnt/fs --bs 4M\n  mpirun -np 12 --hostfile myhost rbench io \
-        --dir /mnt/fs --bs 4k --rw randread,randwrite --direct --time 60\n  rbench io --dir /mnt/fs --files 1000 \
+        --dir /mnt/fs --bs 4k \\\n    --rw randread,randwrite --direct --time 60\n  rbench io --dir /mnt/fs --files 1000 \
         --file-size 4k"
     )]
     Io(Box<Run<spec::Io>>),
@@ -198,6 +198,13 @@ pub fn command() -> clap::Command {
         .override_help(letters::help::<ior::Line>());
     let command = Args::command();
     help::arranged(command.subcommand(mdtest).subcommand(fio).subcommand(ior))
+}
+
+/// Returns true if this is a command of a series: one that can be resumed.
+pub fn is_series(name: &OsStr) -> bool {
+    let command = command();
+    let sub = command.find_subcommand(name);
+    sub.is_some_and(|sub| sub.get_arguments().any(|arg| arg.get_id() == "resume"))
 }
 
 /// Inserts the command that a path in the command's place means.

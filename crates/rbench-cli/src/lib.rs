@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-pub use args::profile_file;
+pub use args::{is_series, profile_file};
 pub use clap_complete::Shell;
 pub use completions::{Names, completions, man_pages};
 pub use invocation::{

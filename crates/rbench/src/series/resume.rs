@@ -3,10 +3,9 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use super::record::read_earlier;
+use rbench_cli::is_series;
 
-/// The commands of series.
-const SERIES: [&str; 6] = ["overview", "quick", "sweep", "nn", "knee", "suite"];
+use super::record::read_earlier;
 
 /// Options that each launch of a series has for itself.
 const OWN: [&str; 2] = ["--resume", "--overwrite"];
@@ -14,7 +13,6 @@ const OWN: [&str; 2] = ["--resume", "--overwrite"];
 /// The file whose series is to be gone on with, if the command line says no more than that: a
 /// series may be named.
 pub fn alone(argv: &[OsString]) -> Option<PathBuf> {
-    let is_series = |word: &OsString| SERIES.iter().any(|name| word == name);
     let words = match argv.get(1..)? {
         [name, words @ ..] if is_series(name) => words,
         words => words,

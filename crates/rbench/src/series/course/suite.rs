@@ -3,8 +3,8 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use rbench_cli::Invocation;
 use rbench_cli::series::{self, Series, is_file};
+use rbench_cli::{Invocation, is_series};
 use rbench_plan::series::{Cell, Selection, product};
 use rbench_plan::suite::{self, Step};
 use rbench_report::schema::{LeftOut, SeriesKey, SeriesStep};
@@ -16,9 +16,6 @@ use crate::target::room_for;
 
 /// Value of `{dir}` in a dry run without a directory.
 pub(super) const ANY_DIR: &str = "DIR";
-
-/// Commands that expand to a series.
-const SERIES: [&str; 4] = ["quick", "sweep", "nn", "knee"];
 
 /// The steps of a suite, one after the other.
 pub struct Suite {
@@ -154,10 +151,7 @@ fn expand(
     series: &Series,
     around: Around<'_>,
 ) -> Result<Expanded, String> {
-    let is_series = words
-        .first()
-        .is_some_and(|word| SERIES.iter().any(|known| word == known));
-    if !is_series {
+    if !words.first().is_some_and(|word| is_series(word)) {
         let key = |over: &rbench_plan::series::Over| SeriesKey {
             name: over.key.clone(),
             values: over.values.clone(),
@@ -184,6 +178,9 @@ fn expand(
             return Err(line.trim_start_matches("error: ").to_owned());
         }
     };
+    if matches!(inner.course, series::Course::Suite(_)) {
+        return Err("a suite cannot be a step of another one".to_owned());
+    }
     let course = super::of(&inner, around)?;
     if course.planned().is_none() {
         return Err(format!(

@@ -20,7 +20,7 @@ mod repeats;
 mod series;
 
 use find::FindArgs;
-pub use foreign::sentence;
+pub use foreign::{mistake, sentence};
 use mix::MixArgs;
 pub use mix::profile_file;
 use repeats::{Count, Repeated, Repeats};

@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use rbench_core::plain;
 use rbench_plan::spec::{self, Fio, Spec, Workload, fio::Job};
 
-use crate::{FioFormat, FioTool, FioView, Invocation, Output, Start, Stop};
+use crate::{FioFormat, FioTool, FioView, Invocation, Mistake, Output, Start, Stop};
 use file::{Content, Named, Reader};
 use rbench_plan::given::{Given, pattern};
 use section::{Section, Typed, with_values};
@@ -162,13 +162,15 @@ enum Item {
 /// An error on a command line or in a job file.
 struct Wrong {
     what: String,
-    /// The option that was probably meant.
-    tip: Option<String>,
+    mistake: Option<Mistake>,
 }
 
 impl From<String> for Wrong {
     fn from(what: String) -> Wrong {
-        Wrong { what, tip: None }
+        Wrong {
+            what,
+            mistake: None,
+        }
     }
 }
 
@@ -239,10 +241,10 @@ impl Items<'_> {
                 return Err(format!("'{typed}' is ambiguous: it may be --{names}").into());
             }
             Found::Nothing => {
-                let similar = table::near(name);
+                let near = table::near(name).map(|near| format!("--{near}"));
                 return Err(Wrong {
                     what: format!("unexpected option '{typed}' found"),
-                    tip: similar.map(|near| format!("a similar option exists: '--{near}'")),
+                    mistake: Some(Mistake::Option { typed, near }),
                 });
             }
         };
@@ -359,7 +361,7 @@ fn invalid(typed: &str, value: Option<&str>, why: &str) -> String {
 /// Returns the text that an option prints, or the error.
 fn stop(text: Result<String, String>, typed: &str, value: Option<&str>) -> Stop {
     match text {
-        Ok(text) => Stop { text, code: 0 },
+        Ok(text) => Stop::print(text),
         Err(why) => misuse(&[invalid(typed, value, &why).into()]),
     }
 }
@@ -544,14 +546,20 @@ fn quoted(word: &str) -> String {
 /// Formats all errors like the native commands do: one line each.
 fn misuse(all: &[Wrong]) -> Stop {
     let mut text = String::new();
-    for Wrong { what, tip } in all {
+    for Wrong { what, mistake } in all {
         let _ = writeln!(text, "error: {}", plain(what));
-        if let Some(tip) = tip {
-            let _ = writeln!(text, "\n  tip: {}", plain(tip));
+        if let Some(Mistake::Option {
+            near: Some(near), ..
+        }) = mistake
+        {
+            let _ = writeln!(text, "\n  tip: a similar option exists: '{}'", plain(near));
         }
     }
     text.push_str("\nFor more information, try 'rbench fio --help'.\n");
-    Stop { text, code: 2 }
+    Stop {
+        mistake: all.first().and_then(|wrong| wrong.mistake.clone()),
+        ..Stop::misuse(text)
+    }
 }
 
 #[cfg(test)]

@@ -26,10 +26,9 @@ pub use testfs::{PowerCut, Record, Testfs};
 /// # Errors When the variable is set and empty.
 pub fn env_dir(value: Option<&OsStr>) -> Result<Option<PathBuf>, Stop> {
     match value {
-        Some(name) if name.is_empty() => Err(Stop {
-            text: "error: RBENCH_DIR is set but empty: name a directory, or unset it\n".to_owned(),
-            code: 2,
-        }),
+        Some(name) if name.is_empty() => Err(Stop::misuse(
+            "error: RBENCH_DIR is set but empty: name a directory, or unset it\n".to_owned(),
+        )),
         value => Ok(value.map(PathBuf::from)),
     }
 }

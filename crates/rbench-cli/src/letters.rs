@@ -11,7 +11,7 @@ use rbench_core::plain;
 use rbench_plan::spec;
 use rbench_plan::values;
 
-use crate::{Output, Start, Stop};
+use crate::{Mistake, Output, Start, Stop};
 
 #[macro_use]
 mod table;
@@ -149,10 +149,7 @@ fn apply<L: Line>(
             return Ok(());
         }
         (Takes::Text(text), None) => {
-            return Err(Stop {
-                text: text(),
-                code: 0,
-            });
+            return Err(Stop::print(text()));
         }
         (Takes::Digits(_, read) | Takes::Value(_, read), Some(value)) => (read, value),
         (Takes::Value(name, read), None) => (read, separate::<L>(typed, name, words)?),
@@ -255,10 +252,16 @@ fn unknown_letter<L: Line>(letters: &[u8], rest: &[u8]) -> Stop {
 fn unknown<L: Line>(typed: &str, similar: Option<String>) -> Stop {
     match L::TABLE.refusal(typed) {
         Some(why) => misuse::<L>(format!("option '{typed}' is not supported: {why}"), None),
-        None => misuse::<L>(
-            format!("unexpected option '{typed}' found"),
-            similar.map(tip),
-        ),
+        None => Stop {
+            mistake: Some(Mistake::Option {
+                typed: typed.to_owned(),
+                near: similar.clone(),
+            }),
+            ..misuse::<L>(
+                format!("unexpected option '{typed}' found"),
+                similar.map(tip),
+            )
+        },
     }
 }
 
@@ -271,10 +274,7 @@ fn misuse<L: Line>(what: String, tip: Option<String>) -> Stop {
     let what = plain(&what);
     let tip = tip.map_or(String::new(), |tip| format!("  tip: {}\n\n", plain(&tip)));
     let command = L::TABLE.command;
-    Stop {
-        text: format!(
-            "error: {what}\n\n{tip}For more information, try 'rbench {command} --help'.\n"
-        ),
-        code: 2,
-    }
+    Stop::misuse(format!(
+        "error: {what}\n\n{tip}For more information, try 'rbench {command} --help'.\n"
+    ))
 }

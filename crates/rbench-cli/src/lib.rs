@@ -15,8 +15,8 @@ pub use invocation::{
     Record, Show, ShowFormat, Testfs, Verify,
 };
 pub use output::{
-    Communicator, FioFormat, FioView, Format, IdleReport, IorSummary, IorView, MdtestView, Output,
-    Print, Progress, Start, Stop,
+    Communicator, FioFormat, FioView, Format, IdleReport, IorSummary, IorView, MdtestView, Mistake,
+    Output, Print, Progress, Start, Stop,
 };
 use rbench_core::plain::plain_lines;
 
@@ -90,6 +90,7 @@ pub fn parse(argv: &[OsString], env_dir: Option<&std::ffi::OsStr>) -> Result<Inv
             numbers_named(&plain_lines(&text))
         },
         code: if error.use_stderr() { 2 } else { 0 },
+        mistake: args::mistake(&error),
     })?;
     args.invocation(env_dir)
 }

@@ -279,4 +279,46 @@ pub struct Stop {
     pub text: String,
     /// The exit code: 0 for help and version, 2 for misuse.
     pub code: i32,
+    /// The mistake, if a caller may know more about it.
+    pub mistake: Option<Mistake>,
+}
+
+/// A word of a command line that rbench does not know.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Mistake {
+    /// In the place of a command.
+    Command(String),
+    /// In the place of an option of the command.
+    Option {
+        /// As typed, with its dashes.
+        typed: String,
+        /// An option with a similar name.
+        near: Option<String>,
+    },
+}
+
+impl Stop {
+    /// Text that was asked for.
+    pub fn print(text: String) -> Stop {
+        Stop {
+            text,
+            code: 0,
+            mistake: None,
+        }
+    }
+
+    /// A wrong command line; the first line of the text starts with `error: `.
+    pub fn misuse(text: String) -> Stop {
+        Stop {
+            text,
+            code: 2,
+            mistake: None,
+        }
+    }
+
+    /// The error in one line.
+    pub fn sentence(&self) -> &str {
+        let line = self.text.lines().next().unwrap_or_default();
+        line.trim_start_matches("error: ")
+    }
 }

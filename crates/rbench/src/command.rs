@@ -4,12 +4,13 @@
 use std::path::{Path, PathBuf};
 
 use rbench_cli::series::Series;
-use rbench_cli::{Check, Clean, Invocation, Output, Probe, Stop};
+use rbench_cli::{Check, Clean, Invocation, Mistake, Output, Probe, Stop};
 use rbench_comm::Communicator;
 use rbench_core::Rank;
 use rbench_core::event::check_events;
 use rbench_core::job::JobOutcome;
 use rbench_core::outcome::OpTime;
+use rbench_core::plain::plain;
 use rbench_plan::Spec;
 use rbench_plan::spec::{MixText, Workload};
 use rbench_report::RunResult;
@@ -160,23 +161,16 @@ pub fn read(launch: &Launch) -> Result<Asked, Refusal> {
 
 /// Adds a tip if the first word is not a command but a directory.
 fn with_directory(stop: Stop, launch: &Launch) -> Stop {
-    let Some((first, rest)) = stop.text.split_once('\n') else {
-        return stop;
-    };
-    let word = launch.argv.get(1).map(|word| word.to_string_lossy());
-    let quoted = |word: &str| first.ends_with(&format!("unrecognized subcommand '{word}'"));
-    match word.filter(|word| !word.is_empty() && quoted(word)) {
-        Some(word) if Path::new(&launch.cwd).join(&*word).is_dir() => {
-            // A similar command would mislead.
-            let rest = rest
-                .lines()
-                .filter(|line| !line.trim_start().starts_with("tip: "));
-            let rest: Vec<&str> = rest.skip_while(|line| line.is_empty()).collect();
-            let tip = format!("  tip: for a directory of that name: rbench ./{word}");
-            Stop {
-                text: format!("{first}\n\n{tip}\n\n{}\n", rest.join("\n")),
-                ..stop
-            }
+    match &stop.mistake {
+        // A similar command would mislead.
+        Some(Mistake::Command(word))
+            if !word.is_empty() && Path::new(&launch.cwd).join(word).is_dir() =>
+        {
+            let word = plain(word);
+            Stop::misuse(format!(
+                "error: unrecognized subcommand '{word}'\n\n  tip: for a directory of that name: rbench \
+                 ./{word}\n\nFor more information, try '--help'.\n"
+            ))
         }
         _ => stop,
     }

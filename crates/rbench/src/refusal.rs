@@ -39,7 +39,7 @@ impl From<CommError> for Refusal {
 /// At rank 0, prints why there is no report. Returns the exit code.
 pub fn say(root: bool, refusal: Refusal) -> u8 {
     match refusal {
-        Refusal::Cli(Stop { text, code: 0 }) => {
+        Refusal::Cli(Stop { text, code: 0, .. }) => {
             if root {
                 print(&text)
             } else {

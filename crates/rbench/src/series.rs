@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use rbench_cli::series::{Course as Asking, Overview, Series};
-use rbench_cli::{Output, Progress};
+use rbench_cli::{Mistake, Output, Progress, Stop};
 use rbench_comm::{Chosen, Combine, CommError, Communicator};
 use rbench_core::Rank;
 use rbench_core::plain::plain;
@@ -385,10 +385,9 @@ fn plan_of(launch: &Launch, series: &Series, cell: &Cell, host_of: &[u32]) -> Re
     let members = cell.selection.members(host_of).map_err(|e| e.to_string())?;
     let launch = launch.of_cell(0, &cell.words);
     let refused = |refusal: Refusal| match refusal {
-        Refusal::Cli(stop) => unknown_key(&stop.text, series).unwrap_or_else(|| {
-            let line = stop.text.lines().next().unwrap_or_default();
-            line.trim_start_matches("error: ").to_owned()
-        }),
+        Refusal::Cli(stop) => {
+            unknown_key(&stop, series).unwrap_or_else(|| stop.sentence().to_owned())
+        }
         Refusal::Usage(text) | Refusal::Failed(text) | Refusal::Silent(text) => text,
     };
     if let Some(word) = ["--out", "--format", "--serve"]
@@ -409,26 +408,20 @@ fn plan_of(launch: &Launch, series: &Series, cell: &Cell, host_of: &[u32]) -> Re
 }
 
 /// The refusal of a key that the workload does not have as an option; `None` for other errors.
-fn unknown_key(text: &str, series: &Series) -> Option<String> {
-    let Asking::Sweep(sweep) = &series.course else {
+fn unknown_key(stop: &Stop, series: &Series) -> Option<String> {
+    let (Asking::Sweep(sweep), Some(Mistake::Option { typed, near })) =
+        (&series.course, &stop.mistake)
+    else {
         return None;
     };
-    let quoted = |text: &str| text.split('\'').nth(1).map(str::to_owned);
-    let typed = quoted(
-        text.lines()
-            .next()
-            .filter(|line| line.contains("unexpected "))?,
-    )?;
     let key = typed.trim_start_matches('-');
-    let key = sweep.over.iter().find(|over| over.key == key)?;
-    let tip = text.lines().find(|line| line.contains("a similar "));
-    Some(match tip.and_then(quoted) {
+    let key = &sweep.over.iter().find(|over| over.key == key)?.key;
+    Some(match near {
         Some(near) => format!(
-            "--over {}: did you mean {}?",
-            key.key,
+            "--over {key}: did you mean {}?",
             near.trim_start_matches('-')
         ),
-        None => format!("--over {}: the workload has no option {typed}", key.key),
+        None => format!("--over {key}: the workload has no option {typed}"),
     })
 }
 

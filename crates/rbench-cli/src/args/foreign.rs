@@ -8,6 +8,8 @@ use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use rbench_core::near::nearest;
 
+use crate::Mistake;
+
 /// fio's option, and its form in `rbench io`.
 const FIO: &[(&str, &str)] = &[
     ("--blocksize", "--bs"),
@@ -68,12 +70,8 @@ pub fn named(
     command: Option<&clap::Command>,
     error: clap::Error,
 ) -> clap::Error {
-    let typed = |kind: ContextKind| match error.get(kind) {
-        Some(ContextValue::String(typed)) => Some(typed.clone()),
-        _ => None,
-    };
     if error.kind() == ErrorKind::InvalidSubcommand {
-        return match typed(ContextKind::InvalidSubcommand) {
+        return match word(&error, ContextKind::InvalidSubcommand) {
             Some(word) if word.is_empty() => with_tip(
                 error,
                 "the name of the directory is empty (an unset variable?)".to_owned(),
@@ -88,7 +86,8 @@ pub fn named(
             None => error,
         };
     }
-    let (Some(typed), ErrorKind::UnknownArgument) = (typed(ContextKind::InvalidArg), error.kind())
+    let (Some(typed), ErrorKind::UnknownArgument) =
+        (word(&error, ContextKind::InvalidArg), error.kind())
     else {
         return error;
     };
@@ -113,6 +112,28 @@ pub fn named(
     };
     let tip = format!("{tool}'s {theirs} is {ours} here; rbench {tool} takes {tool}'s own options");
     with_tip(error, tip)
+}
+
+fn word(error: &clap::Error, kind: ContextKind) -> Option<String> {
+    match error.get(kind) {
+        Some(ContextValue::String(word)) => Some(word.clone()),
+        _ => None,
+    }
+}
+
+/// The unknown word of an error; `None` for other errors.
+pub fn mistake(error: &clap::Error) -> Option<Mistake> {
+    match error.kind() {
+        ErrorKind::InvalidSubcommand => {
+            word(error, ContextKind::InvalidSubcommand).map(Mistake::Command)
+        }
+        ErrorKind::UnknownArgument => {
+            let typed = word(error, ContextKind::InvalidArg)?;
+            let near = word(error, ContextKind::SuggestedArg);
+            Some(Mistake::Option { typed, near })
+        }
+        _ => None,
+    }
 }
 
 /// Returns the command's form of the typed option; `None` if there is none.
@@ -197,10 +218,7 @@ fn with_near_name(
     let longs = longs.filter(|arg| !arg.is_hide_set());
     let near = nearest(typed, longs.filter_map(clap::Arg::get_long));
     let near = near.map(|near| format!("--{near}"));
-    let theirs = match error.get(ContextKind::SuggestedArg) {
-        Some(ContextValue::String(name)) => Some(name.clone()),
-        _ => None,
-    };
+    let theirs = word(&error, ContextKind::SuggestedArg);
     if near != theirs {
         error.remove(ContextKind::SuggestedArg);
         error.remove(ContextKind::Usage);

@@ -17,7 +17,7 @@ use crate::Stop;
     steps on open files; docs/reference/mix.md describes all operations, the rows and the figures. Sizes: k, \
     m, g, t, p are powers of 1024. Times: 500us, 30s; a bare number is in seconds.\n\nExamples:\n  rbench mix \
     --dir /mnt/fs --ops stat=60,open=20,create=8,rename=4,unlink=8\n  mpirun -np 12 --hostfile myhost rbench \
-    mix --dir /mnt/fs --profile varmail --time 60 --out varmail.json\n  rbench mix --dir /mnt/fs --list \
+    mix --dir /mnt/fs --profile varmail \\\n    --time 60 --out varmail.json\n  rbench mix --dir /mnt/fs \\\n    --list \
     'create, append 16k, fsync, close, open, read whole, close, delete'"
 )]
 #[group(id = "what", required = true, multiple = false, args = ["ops", "list", "profile", "show", "profiles"])]
@@ -48,11 +48,11 @@ impl MixArgs {
     /// # Errors The text to print when there is nothing to run.
     pub fn mix(self) -> Result<spec::Mix, Stop> {
         if self.profiles {
-            return Err(stop(profiles(), 0));
+            return Err(Stop::print(profiles()));
         }
         if let Some(name) = &self.show {
-            let text = profile::built_in(name).ok_or_else(|| stop(unknown(name), 2))?;
-            return Err(stop(text.to_owned(), 0));
+            let text = profile::built_in(name).ok_or_else(|| Stop::misuse(unknown(name)))?;
+            return Err(Stop::print(text.to_owned()));
         }
         let text = match (self.ops, self.list, self.profile) {
             (Some(ops), _, _) => MixText::Ops(ops),
@@ -60,7 +60,7 @@ impl MixArgs {
             (_, _, name) => {
                 let name = name.unwrap_or_default();
                 if !is_file(&name) && profile::built_in(&name).is_none() {
-                    return Err(stop(unknown(&name), 2));
+                    return Err(Stop::misuse(unknown(&name)));
                 }
                 MixText::Profile { name, text: None }
             }
@@ -92,10 +92,6 @@ pub fn profile_file(argv: &[OsString]) -> Option<PathBuf> {
         return is_file(name).then(|| PathBuf::from(name));
     }
     None
-}
-
-fn stop(text: String, code: i32) -> Stop {
-    Stop { text, code }
 }
 
 fn unknown(name: &str) -> String {

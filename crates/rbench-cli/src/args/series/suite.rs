@@ -59,18 +59,18 @@ impl SuiteArgs {
     /// # Errors The text to print when there is nothing to run.
     pub fn invocation(self, env_dir: Option<&OsStr>) -> Result<Invocation, Stop> {
         if self.list {
-            return Err(stop(list(), 0));
+            return Err(Stop::print(list()));
         }
         if let Some(name) = &self.show {
-            let text = text(name).ok_or_else(|| stop(unknown(name), 2))?;
-            return Err(stop(text, 0));
+            let text = text(name).ok_or_else(|| Stop::misuse(unknown(name)))?;
+            return Err(Stop::print(text));
         }
         let Some(name) = self.name else {
             let text = "error: the name of a suite is missing; rbench suite --list prints all\n";
-            return Err(stop(text.to_owned(), 2));
+            return Err(Stop::misuse(text.to_owned()));
         };
         if !is_file(&name) && text(&name).is_none() {
-            return Err(stop(unknown(&name), 2));
+            return Err(Stop::misuse(unknown(&name)));
         }
         let others = [
             ("--ini", self.ini.is_some()),
@@ -81,7 +81,7 @@ impl SuiteArgs {
             .find(|(_, given)| *given && name != io500::NAME)
         {
             let text = format!("error: {option} is only for the suite {}\n", io500::NAME);
-            return Err(stop(text, 2));
+            return Err(Stop::misuse(text));
         }
         let of_no_use = |dir: &&OsStr| self.dir.is_some() && dir.is_empty();
         let env_dir = invocation::env_dir(env_dir.filter(|dir| !of_no_use(dir)))?;
@@ -95,10 +95,6 @@ impl SuiteArgs {
             dry_run: self.dry_run,
         })))
     }
-}
-
-fn stop(text: String, code: i32) -> Stop {
-    Stop { text, code }
 }
 
 fn unknown(name: &str) -> String {

@@ -173,10 +173,7 @@ fn expand(
             *inner
         }
         Ok(_) => return Err("this command is not a run".to_owned()),
-        Err(stop) => {
-            let line = stop.text.lines().next().unwrap_or_default();
-            return Err(line.trim_start_matches("error: ").to_owned());
-        }
+        Err(stop) => return Err(stop.sentence().to_owned()),
     };
     if matches!(inner.course, series::Course::Suite(_)) {
         return Err("a suite cannot be a step of another one".to_owned());

@@ -7,7 +7,7 @@ use rbench_core::Nanos;
 use rbench_core::random::key;
 
 use crate::arrival::Arrival;
-use crate::series::{SeriesError, has_option, set_option};
+use crate::series::{SeriesError, has_option, named, set_option};
 
 /// Operations that must lie above a percentile to make it reliable.
 const ABOVE_PERCENTILE: f64 = 100.0;
@@ -480,6 +480,7 @@ impl Form {
     /// # Errors
     /// A sentence, if it has no rate, or already has options that the search sets.
     pub fn of(words: &[OsString]) -> Result<Form, SeriesError> {
+        named(words, "io, meta, mix or fio")?;
         let name = words.first().map(|word| word.to_string_lossy());
         let form = match name.as_deref() {
             Some("io" | "meta" | "mix") => Form::Native,

@@ -146,6 +146,20 @@ impl FromStr for Over {
     }
 }
 
+/// Checks that the words start with the name of a workload.
+///
+/// # Errors
+/// A sentence with the possible `names`, if they start with an option.
+pub fn named(words: &[OsString], names: &str) -> Result<(), SeriesError> {
+    match words.first() {
+        Some(first) if first.as_encoded_bytes().starts_with(b"-") => Err(SeriesError(format!(
+            "the workload is missing before {}: name {names} after --",
+            plain(&first.to_string_lossy())
+        ))),
+        _ => Ok(()),
+    }
+}
+
 /// The cells of a sweep: the product of all values, with the last key changing fastest,
 /// each with the words of the workload.
 ///
@@ -154,14 +168,7 @@ impl FromStr for Over {
 /// that names the key: it occurs twice, is already an option of the workload, or has a
 /// value twice.
 pub fn product(over: &[Over], words: &[OsString]) -> Result<Vec<Cell>, SeriesError> {
-    if let Some(first) = words.first()
-        && first.as_encoded_bytes().starts_with(b"-")
-    {
-        return Err(SeriesError(format!(
-            "the workload is missing before {}: name io, meta, ops, mdtest or fio after --",
-            plain(&first.to_string_lossy())
-        )));
-    }
+    named(words, "io, meta, ops, mdtest or fio")?;
     for (at, one) in over.iter().enumerate() {
         let key = &one.key;
         if over[..at].iter().any(|other| other.key == *key) {

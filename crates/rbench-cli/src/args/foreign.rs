@@ -153,6 +153,9 @@ fn in_another_form(argv: &[OsString], command: &clap::Command, typed: &str) -> O
         "--dir" if positional.is_some_and(names_directory) => Some(format!(
             "the directory comes without --dir: rbench {name} DIR"
         )),
+        word if positional.is_some_and(clap::Arg::is_last_set) => {
+            of_the_workload(argv, command, word)
+        }
         word if word.starts_with("--") => None,
         // `-bs` is read as `-b -s`.
         letter if letter.starts_with('-') => {
@@ -161,9 +164,6 @@ fn in_another_form(argv: &[OsString], command: &clap::Command, typed: &str) -> O
             let long = longs.find(|long| has(long))?;
             Some(format!("a long option has two dashes: --{long}"))
         }
-        word if positional.is_some_and(clap::Arg::is_last_set) => Some(format!(
-            "the workload follows --: rbench {name} … -- {word} …"
-        )),
         word if has("dir") && is_command(word) => {
             Some(format!("{name} and {word} are commands: run one at a time"))
         }
@@ -188,6 +188,57 @@ fn in_another_form(argv: &[OsString], command: &clap::Command, typed: &str) -> O
         _ => None,
     }
 }
+
+/// The place of a workload's name, option or directory in a command whose workload follows `--`.
+fn of_the_workload(argv: &[OsString], command: &clap::Command, typed: &str) -> Option<String> {
+    let name = command.get_name();
+    let all = super::command();
+    let workload = |word: &str| {
+        WORKLOADS
+            .contains(&word)
+            .then(|| all.find_subcommand(word))?
+    };
+    if workload(typed).is_some() {
+        return Some(format!(
+            "the workload follows --: rbench {name} … -- {typed} …"
+        ));
+    }
+    let option = match typed.strip_prefix("--") {
+        Some(option) => option,
+        None if typed.starts_with('-') => return None,
+        None => "dir",
+    };
+    let words: Vec<&str> = argv.iter().filter_map(|word| word.to_str()).collect();
+    let named = words
+        .iter()
+        .copied()
+        .filter(|word| workload(word).is_some());
+    let arg = |word: &str| {
+        let mut args = workload(word)?.get_arguments();
+        args.find(|arg| arg.get_long() == Some(option))
+    };
+    let (word, arg) = named
+        .chain(WORKLOADS)
+        .find_map(|word| Some((word, arg(word)?)))?;
+    let at = words.iter().position(|word| *word == typed);
+    let value = match at.and_then(|at| words.get(at + 1)) {
+        _ if !arg.get_action().takes_values() => String::new(),
+        _ if !typed.starts_with('-') => format!(" {typed}"),
+        Some(value) if !value.starts_with('-') => format!(" {value}"),
+        _ => format!(" {}", arg.get_value_names().map_or("…", |names| &names[0])),
+    };
+    let own = if name == "knee" {
+        "--slo p99=10ms"
+    } else {
+        "--over threads=1,4"
+    };
+    Some(format!(
+        "--{option} is an option of the workload, which follows --: rbench {name} {own} -- {word} --{option}{value}"
+    ))
+}
+
+/// Workloads of `knee` and `sweep` with options of their own.
+const WORKLOADS: [&str; 3] = ["meta", "io", "mix"];
 
 /// Returns the error with only this tip: a merely similar name would mislead.
 fn with_tip(error: clap::Error, tip: String) -> clap::Error {
@@ -315,6 +366,12 @@ mod tests {
             "rbench meta --dri m1" => "a similar argument exists: '--dir'" => "--drop";
             "rbench io --dir m1 --bs 4 k" =>
                 "tip: a unit follows its number without a space: --bs 4k" => "--dir k";
+            "rbench knee --dir m1" =>
+                "which follows --: rbench knee --slo p99=10ms -- meta --dir m1\n" => "'-- --dir'";
+            "rbench sweep --over bs=4k,8k --direct io --dir m1" =>
+                "which follows --: rbench sweep --over threads=1,4 -- io --direct\n" => "-- --direct";
+            "rbench knee --slo p99=1ms /mnt/fs" =>
+                "which follows --: rbench knee --slo p99=10ms -- meta --dir /mnt/fs\n" => "-- /mnt/fs";
             "rbench io --dir m1 data" => "unexpected argument 'data'" => "tip:";
         }
     }

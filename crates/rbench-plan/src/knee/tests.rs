@@ -226,6 +226,14 @@ fn words(text: &str) -> Vec<OsString> {
 }
 
 #[test]
+fn an_option_in_the_place_of_the_workload_is_named() {
+    let words = ["--dir", "/mnt/fs"].map(OsString::from);
+    let refused = Form::of(&words).map_err(|error| error.to_string());
+    let said = "the workload is missing before --dir: name io, meta, mix or fio after --";
+    assert_eq!(refused, Err(said.to_owned()));
+}
+
+#[test]
 fn workloads_get_their_rate_in_their_own_form() {
     let step = Step {
         rate: 250.0,

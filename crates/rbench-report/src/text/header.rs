@@ -41,6 +41,7 @@ pub fn render(result: &RunResult, view: View) -> String {
 pub(crate) fn demonstration(command: &[String]) -> String {
     let how = match command.get(1).map(String::as_str) {
         Some("quick") => "name a directory: rbench quick PATH",
+        Some("knee" | "sweep") => "choose a directory with --dir of the workload, after --",
         _ => "choose a directory with --dir",
     };
     format!("DEMONSTRATION on rbench's built-in file system in memory, not your storage: {how}.")

@@ -14,6 +14,7 @@ mod measured;
 mod mounts;
 mod outputs;
 mod runs;
+mod series;
 mod shown;
 mod traced;
 #[path = "../../../rbench-report/tests/valid/mod.rs"]

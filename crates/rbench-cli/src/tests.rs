@@ -258,6 +258,21 @@ fn misuse_names_the_flag_and_ends_with_2() {
     }
 }
 
+/// A line that wraps could not be copied.
+#[test]
+fn examples_of_help_fit_their_lines() {
+    let starts = ["rbench ", "mpirun ", "strace ", "mkdir ", "("];
+    for (name, text) in help_texts() {
+        let examples = text.lines().skip_while(|line| !line.starts_with("Example"));
+        let mut goes_on = false;
+        for line in examples.skip(1).filter(|line| !line.is_empty()) {
+            let starts = starts.iter().any(|start| line.trim().starts_with(start));
+            assert!(goes_on || starts, "{name}: {line}");
+            goes_on = line.ends_with('\\');
+        }
+    }
+}
+
 #[test]
 fn help_and_version_are_no_misuse() {
     for line in ["rbench --help", "rbench meta --help", "rbench --version"] {

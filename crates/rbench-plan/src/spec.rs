@@ -43,7 +43,8 @@ pub struct Common {
     pub pin: bool,
     /// Make rank r work on the items that rank r-N created [default: 0, its own items]
     ///
-    /// The distance differs in each phase, so that no rank uses its own items.
+    /// With N ranks on each host, no host stats or reads what it created. The next phase
+    /// uses the items of rank r-2N, and so on.
     #[arg(long, value_name = "N")]
     pub shift: Option<u32>,
     /// Drop the kernel's caches on every host before each phase that reads,
@@ -279,8 +280,8 @@ pub struct Ops {
     pub operations: Option<u64>,
     /// Instead of --ops: stop each row after this time (s)
     ///
-    /// The items of a row are prepared for the same time. A row ends early when they are
-    /// used up.
+    /// Before each row, items are created for the same time. A row that uses up its items
+    /// ends early when none is left.
     #[arg(long, value_name = "TIME")]
     pub time: Option<Nanos>,
 }
@@ -356,8 +357,8 @@ pub struct Io {
     /// When to call fsync: end, every=N, close or never [default: end]
     ///
     /// end: once after the last write; with --files, on each file before it is closed.
-    /// every=N: after every N writes and at the end. close: only close the file. All of
-    /// this is timed.
+    /// every=N: after every N writes and at the end. close: no fsync; the close is timed and
+    /// has a row of its own. never: neither is timed.
     #[arg(long, value_name = "RULE", value_parser = values::fsync)]
     pub fsync: Option<FsyncRule>,
     /// Run each phase for this time (s), repeating the work as needed
@@ -468,11 +469,10 @@ pub struct Mix {
     /// Whether ranks share the files [default: unique]
     #[arg(long, value_enum, value_name = "LAYOUT")]
     pub layout: Option<SetLayout>,
-    /// Scale a profile's numbers of files by this factor, which the result records
-    /// [default: 1]
+    /// Multiply the numbers of files of a profile by X; the result records it [default: 1]
     #[arg(long, value_name = "X")]
     pub scale: Option<f64>,
-    /// Scale a profile's file sizes by this factor, which the result records [default: 1]
+    /// Multiply the file sizes of a profile by X; the result records it [default: 1]
     #[arg(long, value_name = "X")]
     pub scale_size: Option<f64>,
     /// Run for this time (s) [default: 10, or until --rounds are done]

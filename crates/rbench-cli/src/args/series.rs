@@ -42,7 +42,7 @@ impl SeriesOptions {
     after_help = "A KEY is an option of the workload without its dashes (bs, iodepth, n), or selects launched \
     ranks: hosts (the first N), ranks-per-host, ranks (spread over the hosts). A switch takes on and off. All \
     combinations of the values are run; the last key changes fastest.\n\nExamples:\n  mpirun -np 12 --hostfile \
-    myhost rbench sweep --over hosts=1,2,3 --over threads=1,4 --over bs=4k,128k \\\n    --out sweep.json -- io \
+    myhost rbench sweep --over hosts=1,2,3 --over threads=1,4 \\\n    --over bs=4k,128k --out sweep.json -- io \
     --dir /mnt/fs --rw randread --time 30\n  rbench sweep --over iodepth=1,4,16 -- fio --name=a --rw=randread \
     --size=1g --ioengine=libaio"
 )]

@@ -13,9 +13,9 @@ use crate::output::{Format, Start};
 #[command(
     after_help = "Each promise is tested in its own directory below DIR, which is removed again; nothing else \
     is touched. As root, rbench also tests with other users' credentials. Under mpirun, every host tests for \
-    itself; then the groups coherence, locks-between and races test what one client sees of another. A client \
-    is the first rank of each host, or, with several directories (mounts of one file system), as many ranks of \
-    each host as there are directories.\nThe exit code is 0 if nothing is broken or undecided except what \
+    itself; then the groups coherence, locks-between and races test what the file system's client on one host sees \
+    of another's changes. With several directories (mounts of one file system), each mount is a client, and each host \
+    needs a rank for each.\nThe exit code is 0 if nothing is broken or undecided except what \
     --expect allows. docs/reference/check.md describes the groups, the presets and the \
     verdicts.\n\nExamples:\n  rbench check --dir /mnt/fs\n  rbench check --dir /mnt/fs --only \
     rename,locks.flock --format tap\n  rbench check --dir /mnt/jfs --expect juicefs --format junit > \

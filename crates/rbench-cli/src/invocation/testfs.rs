@@ -14,9 +14,9 @@ use rbench_core::{Bytes, Nanos};
     then answers ENOTCONN); for read and write also short, flip, zero, misdirect; for read stale; for\n\
     write lost. TRIGGER is nth=N, after=N or p=PROBABILITY.\n\nSIGINT, SIGTERM and SIGHUP unmount it; \
     SIGUSR1 writes the statistics, SIGUSR2 releases requests\nthat hang, SIGPWR cuts the power \
-    (--power-cut).\n\nExamples:\n  rbench testfs /mnt/test --memory 1g --latency create=2ms,read=100us \
+    (--power-cut).\n\nExamples:\n  rbench testfs /mnt/test --memory 1g --latency create=2ms,read=100us \\\n    \
     --attr-timeout 0 --entry-timeout 0 --stats stats.json\n  rbench testfs /mnt/test --direct-io --fault \
-    read:flip@p=0.001 --fault write:ENOSPC@nth=100 --fault-log faults.jsonl"
+    read:flip@p=0.001 --fault write:ENOSPC@nth=100 \\\n    --fault-log faults.jsonl"
 )]
 pub struct Testfs {
     /// Empty directory to mount on, or the directory of --passthrough itself

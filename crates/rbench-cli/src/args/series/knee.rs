@@ -24,12 +24,11 @@ use crate::series::{Course, Knee};
     mean=1ms -- meta --dir /mnt/fs --phases file-create --threads 16"
 )]
 pub struct KneeArgs {
-    /// Objective to meet, such as p99=10ms or errors=0.1%; may be repeated [default:
-    /// errors=0]
+    /// Objective to meet, such as p99=10ms; may be repeated
     ///
     /// FIGURE is mean, max or a percentile (p50, p99, p99.9) of the response time, with the
-    /// longest time allowed; or errors, with the share of operations that may fail (0,
-    /// 0.1%).
+    /// longest time allowed; or errors, with the share of operations that may fail (0.1%).
+    /// Without errors=…, none may fail.
     #[arg(long, required = true, value_name = "FIGURE=LIMIT", value_parser = slo)]
     slo: Vec<Slo>,
     /// Judge only this row of the result, such as randread [default: all]
@@ -47,7 +46,8 @@ pub struct KneeArgs {
     precision: Option<f64>,
     /// Minimum time of a step (s) [default: 5]
     ///
-    /// A step takes longer if its percentile needs more operations: 100 above it.
+    /// A step takes longer until 100 operations are above the percentile of --slo: for
+    /// p99, 10,000 operations.
     #[arg(long, value_name = "TIME")]
     time: Option<Nanos>,
     /// Gaps between the starts [default: uniform]

@@ -35,8 +35,8 @@ pub struct SuiteArgs {
     /// demo]
     #[arg(long, value_name = "DIR", value_parser = values::directory())]
     dir: Option<PathBuf>,
-    /// Scale every number, size and time that the suite lets vary by this factor, which the
-    /// result records
+    /// Multiply the numbers, sizes and times that the suite marks as variable by X, such as
+    /// 0.1; the result records it
     #[arg(long, value_name = "X", default_value_t = 1.0, value_parser = scale)]
     scale: f64,
     /// io500 only: read settings from this file, in IO500's format (--show io500 prints

@@ -66,7 +66,7 @@ pub fn lacking(calls: &[Call], depth: u32) -> Result<(), Lack> {
     })?;
     let mut probe = Probe::new();
     let probed = ring.submitter().register_probe(&mut probe);
-    probed.map_err(|error| Lack::Ring(errno(error)))?;
+    probed.map_err(|error| Lack::Ring(or_eio(error)))?;
     first_lacking(calls, |code| probe.is_supported(code))
 }
 

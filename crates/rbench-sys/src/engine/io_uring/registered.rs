@@ -7,7 +7,7 @@ use std::os::fd::RawFd;
 use io_uring::IoUring;
 use nix::errno::Errno;
 use nix::libc;
-use rbench_core::EngineOptions;
+use rbench_core::{EngineOptions, or_eio};
 
 use super::super::buffers::Buffers;
 use super::super::fd_table::FdTable;
@@ -70,7 +70,7 @@ impl Registered {
         self.asked = true;
         // -1 marks a free index.
         let table = ring.submitter().register_files(&[-1; FILES]);
-        table.map_err(super::errno)?;
+        table.map_err(or_eio)?;
         self.free = (0..FILES as u32).rev().collect();
         Ok(())
     }
@@ -127,7 +127,7 @@ fn register_buffers(ring: &IoUring, buffers: &Buffers) -> Result<(), Errno> {
         .collect();
     // SAFETY: the buffers are only unmapped when no request is in flight, and the
     // kernel itself keeps registered pages.
-    unsafe { ring.submitter().register_buffers(&slots) }.map_err(super::errno)
+    unsafe { ring.submitter().register_buffers(&slots) }.map_err(or_eio)
 }
 
 #[cfg(test)]

@@ -100,9 +100,20 @@ fn samples(row: &Row) -> String {
 fn meaning(comparison: &Comparison) -> String {
     let options = &comparison.options;
     let chance = percent(1.0 - options.confidence);
+    let within_runs = |row: &Row| {
+        matches!(row.new, Basis::Iterations(_))
+            && matches!(row.verdict, Verdict::Slower | Verdict::Faster)
+    };
+    let alternate = match comparison.rows.iter().any(within_runs) {
+        true => {
+            " What lasts for a whole run, such as load of other programs, counts as a difference as well: to exclude \
+             it, run both alternately, at least 4 times each."
+        }
+        false => "",
+    };
     format!(
         "All operations are judged together: if nothing differs, at most {chance}% of comparisons show a difference \
-         anywhere. Changes below {}% do not count.",
+         anywhere. Changes below {}% do not count.{alternate}",
         percent(options.min_effect)
     )
 }

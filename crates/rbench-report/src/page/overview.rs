@@ -6,6 +6,7 @@ use rbench_core::units::{human_nanos, human_rate};
 use super::svg::WIDE;
 use super::{Shown, key_class};
 use crate::figures::Row;
+use crate::ops;
 use crate::table::{NONE, printable};
 
 /// An operation in all runs: a bar each.
@@ -24,11 +25,6 @@ fn times(row: &Row<'_>) -> [Option<f64>; 2] {
     [row.number(of, "p50"), row.number(of, "p99")]
 }
 
-fn rate(row: &Row<'_>) -> Option<f64> {
-    row.number("rate", "")
-        .filter(|_| row.number("items", "") > Some(0.0))
-}
-
 /// The bars of all operations.
 pub fn section(runs: &[Shown<'_>]) -> Markup {
     let rows: Vec<Vec<Row<'_>>> = runs.iter().map(|run| Row::all(run.result)).collect();
@@ -42,8 +38,13 @@ pub fn section(runs: &[Shown<'_>]) -> Markup {
                 .collect(),
         })
         .collect();
+    let rate = |run: usize, row: &Row<'_>| {
+        row.number(ops::rate(runs[run].result), "")
+            .filter(|_| row.number("items", "") > Some(0.0))
+    };
     let all = || bars.iter().flat_map(|bars| &bars.rows).flatten();
-    let rates = || all().filter_map(rate).filter(|rate| *rate > 0.0);
+    let of_runs = || bars.iter().flat_map(|bars| bars.rows.iter().enumerate());
+    let rates = || of_runs().filter_map(|(run, row)| rate(run, row.as_ref()?).filter(|r| *r > 0.0));
     let (slowest, fastest) = (
         rates().fold(f64::INFINITY, f64::min),
         rates().fold(0.0, f64::max),
@@ -72,7 +73,7 @@ pub fn section(runs: &[Shown<'_>]) -> Markup {
             tbody { @for bars in &bars { tr {
                 td { (printable(bars.label)) }
                 td.left { @for (i, row) in bars.rows.iter().enumerate() {
-                    @let rate = row.as_ref().and_then(rate);
+                    @let rate = row.as_ref().and_then(|row| rate(i, row));
                     (bar(i, 0.0, rate.map(length), &rate.map_or(NONE.to_owned(), human_rate)))
                 } }
                 td.left { @for (i, row) in bars.rows.iter().enumerate() {

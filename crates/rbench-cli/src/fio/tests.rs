@@ -365,6 +365,13 @@ fn every_option_is_in_the_help_and_once_in_the_table() {
     check_misuse("--cmdhelp=cgroup", &["not supported"]);
 }
 
+#[test]
+fn a_letter_stands_in_the_help_before_the_option_that_has_it() {
+    for start in ["\n  -h, --help  ", "\n  --bs=SIZE[,...]  "] {
+        assert!(help().contains(start), "{}", help());
+    }
+}
+
 /// The text that these words print.
 fn printed(text: &str) -> String {
     match run(text) {

@@ -171,6 +171,7 @@ pub const JOB_OPTIONS: &[JobSample] = samples! {
     "sqthread_poll": engine_options.sqthread_poll = true;
     "sqthread_poll_cpu=1": engine_options.sqthread_poll_cpu = Some(1);
     "nonvectored=0": engine_options.nonvectored = false;
+    "nonvectored=-1";
     "force_async=4": engine_options.force_async = 4;
     "uncached=1": engine_options.uncached = true;
     "nowait=1": engine_options.nowait = true;

@@ -176,6 +176,20 @@ fn what_is_done_in_the_ramp_is_not_counted() {
 }
 
 #[test]
+fn averages_and_histograms_of_logs_are_over_intervals_of_equal_length() {
+    let logs = "--write_lat_log=x --log_avg_msec=100 --write_hist_log=x --log_hist_msec=200";
+    let outcome = null(&format!("--rate_iops=1000 --time_based --runtime=1 {logs}"));
+    let log = &outcome.logs[0];
+    let averages: Vec<_> = log.samples.iter().map(|s| (s.at.0, s.ios)).collect();
+    let histograms: Vec<u64> = log.histograms.iter().map(|h| h.at.0).collect();
+    // The job's end cuts the last ones short.
+    let whole: Vec<_> = (1..10).map(|n| (n * 100 * MS, 100)).collect();
+    assert_eq!((averages.len(), &averages[..9]), (10, &whole[..]));
+    assert_eq!(histograms.len(), 5);
+    assert_eq!(histograms[..4], [200, 400, 600, 800].map(|ms| ms * MS));
+}
+
+#[test]
 fn a_job_that_ends_within_its_ramp_is_reported_as_in_fio() {
     let dir = tempdir();
     let line = "--name=x --rw=write --size=256k --fsync=8 --ramp_time=60s --write_lat_log=x";

@@ -79,6 +79,33 @@ fn failures(row: &PhaseOutcome) -> Found {
 }
 
 #[test]
+fn the_data_that_rounds_write_is_new_and_does_not_compress() {
+    for depth in [0, 4] {
+        let dir = tempfile::tempdir().expect("temporary directory");
+        let mix = Mix {
+            // All data is that of the rounds.
+            prepared: Some(0),
+            ..list("create, write whole, close", 50, depth)
+        };
+        let data = Mutex::new(Vec::new());
+        let mut run = Run::mix(&[0], dir.path(), mix);
+        run.between = Box::new(|_: &PhaseOutcome, _| {
+            let files = tree(dir.path()).into_iter();
+            let full = files.filter(|(_, length)| *length > 0);
+            let all = full.map(|(path, _)| fs::read(path).expect("data"));
+            *data.lock().expect("no panic") = all.collect::<Vec<_>>().concat();
+        });
+        well(&run.go().expect("runs"));
+        let data = data.into_inner().expect("no panic");
+        let packed = zstd::bulk::compress(&data, 3).expect("compresses");
+        let lengths = (packed.len(), data.len());
+        assert!(data.len() > 100_000, "{lengths:?}");
+        // The run's own marker is text.
+        assert!(packed.len() > data.len() * 9 / 10, "{depth}: {lengths:?}");
+    }
+}
+
+#[test]
 fn a_place_that_rests_keeps_no_other_round_from_starting() {
     let dir = tempfile::tempdir().expect("temporary directory");
     let mix = Mix {

@@ -97,6 +97,29 @@ fn closes_in_the_time_of_the_job_have_their_row_and_no_other() {
 }
 
 #[test]
+fn a_failed_close_in_the_time_of_the_job_is_no_failed_write() {
+    let spec = Io {
+        rw: Some(vec![Rw::Write]),
+        block: Some(Bytes(4096)),
+        size: Some(Bytes(4 * 4096)),
+        fsync: Some(FsyncRule::Close),
+        ..Io::default()
+    };
+    let target = mount(|_| ());
+    let run = Run::io(&[0], target.path(), spec.clone());
+    let (_, accounts) = accounted(&target, run);
+    let last = accounts["write"].after.counts(Kind::Flush).requests;
+    target.end();
+    let fault = format!("flush:EIO@nth={last}");
+    let target = mount(|config| config.faults = vec![fault.parse().expect("a fault")]);
+    let run = Run::io(&[0], target.path(), spec);
+    let outcome = run.go().expect("runs");
+    let failed = |name: &str| outcome.row(name).failures.total();
+    assert_eq!((failed("write"), failed("write-close")), (0, 1));
+    target.end();
+}
+
+#[test]
 fn syncs_at_the_end_have_a_row_with_as_many_as_the_file_system_got() {
     for more in ["--end_fsync=1", "--fsync_on_close=1"] {
         let target = slow("fsync=100ms");

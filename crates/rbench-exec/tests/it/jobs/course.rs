@@ -1,6 +1,8 @@
 //! Tests jobs that end others, hold a ratio or record late; the memory of their buffers; and offloaded and serialised
 //! requests.
 
+use std::time::Instant;
+
 use nix::errno::Errno;
 use rbench_core::Nanos;
 
@@ -354,16 +356,18 @@ mod needs_fuse {
         target.end();
     }
 
-    /// Elapsed time of writes that all go to the same block. Each takes 10 ms on the file system, so serialised writes
-    /// take the sum.
-    fn two_at_a_time(more: &str) -> Nanos {
-        let target = mount(|config| config.latency = "write=10ms".parse().expect("valid"));
-        // A single block, so that all writes overlap.
-        let line = format!(
+    /// Twelve writes of each worker. All go to a single block, so they overlap.
+    fn one_block(more: &str) -> String {
+        format!(
             "--name=x --rw=randwrite --bs=4k --size=4k --direct=1 --norandommap --number_ios=12 --io_size=48k \
          --filename=one --fallocate=none {more}"
-        );
-        let outcome = run_well(target.path(), &line);
+        )
+    }
+
+    /// Elapsed time of such writes. Each takes 10 ms on the file system, so serialised writes take the sum.
+    fn two_at_a_time(more: &str) -> Nanos {
+        let target = mount(|config| config.latency = "write=10ms".parse().expect("valid"));
+        let outcome = run_well(target.path(), &one_block(more));
         target.end();
         let all: u64 = outcome.jobs.iter().map(|job| job.write.ios).sum();
         assert_eq!(all % 12, 0);
@@ -387,6 +391,22 @@ mod needs_fuse {
         assert!(took >= all(2), "{}", took.0);
         let took = two_at_a_time("--io_submit_mode=offload --serialize_overlap=1 --numjobs=2");
         assert!(took >= all(2), "{}", took.0);
+    }
+
+    #[test]
+    fn who_waits_for_a_block_of_another_worker_sleeps() {
+        let target = mount(|config| config.latency = "write=10ms".parse().expect("valid"));
+        let line = "--iodepth=4 --io_submit_mode=offload --serialize_overlap=1 --numjobs=2";
+        let begun = Instant::now();
+        // Each reading of the clock takes 1 ns.
+        let outcome = run_stepped(1, target.path(), &one_block(line));
+        let took = begun.elapsed().as_micros();
+        target.end();
+        for job in &outcome.jobs {
+            // One reading before each sleep, which takes at least 50 us.
+            let readings = u128::from(job.elapsed.0);
+            assert!(readings < took / 20, "{readings} in {took} us");
+        }
     }
 
     #[test]

@@ -14,8 +14,8 @@ use crate::output::{Format, Start};
     never synced), untouched, lost (although synced), corrupt or unreadable. Exit code: 0 if nothing is lost, \
     corrupt or unreadable, else 1; 2 if a file cannot be read, is damaged or is not a \
     journal.\n\nExample:\n  rbench io --dir /mnt/fs --bs 4k --rw randwrite --fsync every=100 --time 60 \
-    --verify --ack-journal /var/tmp/acks\n  (the file system crashes and is mounted again)\n  rbench verify \
-    /var/tmp/acks.*"
+    --verify --ack-journal acks\n  (the file system crashes and is mounted again)\n  rbench verify \
+    acks.*"
 )]
 pub struct Verify {
     /// Journals written by --ack-journal

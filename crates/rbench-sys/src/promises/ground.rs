@@ -29,10 +29,10 @@ use crate::workdir::WorkDir;
 mod did;
 mod prepare;
 
+pub use did::described;
+use did::in_words;
 pub(super) use did::{Did, undecides};
 use did::{broken, failed};
-pub use prepare::described;
-use prepare::in_words;
 pub(super) use prepare::pattern;
 
 /// A promise of a file system.

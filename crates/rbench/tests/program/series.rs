@@ -42,15 +42,18 @@ fn a_directory_that_does_not_exist_ends_a_series_before_its_first_cell() {
 
 #[test]
 fn a_key_that_the_workload_does_not_have_is_named_with_a_similar_one() {
-    for (workload, said) in [
-        ("io", "--over iodept: did you mean iodepth?"),
-        ("fio --name=a", "--over iodept: did you mean iodepth?"),
+    for (words, said) in [
+        ("thread=1,2 -- io", "--over thread: did you mean threads?"),
         (
-            "mdtest",
-            "--over iodept: the workload has no option --iodept",
+            "iodepht=1,2 -- fio --name=a",
+            "--over iodepht: did you mean iodepth?",
+        ),
+        (
+            "nonsense=1,2 -- io",
+            "--over nonsense: the workload has no option --nonsense",
         ),
     ] {
-        check(&format!("sweep --over iodept=1,2 -- {workload}"), 2, said);
+        check(&format!("sweep --over {words}"), 2, said);
     }
 }
 

@@ -89,10 +89,10 @@ const HOUSES: &[House] = &[
             "marks",
             // Records of one worker, headers of blocks, and messages of the ranks.
             "group meter verify",
-            "limited listener queue removal single worker",
+            "hooks limited listener queue removal single worker",
             "in_flight",
             // Parts of operations, and the phase.
-            "ack caches extents hooks ops phase steps target",
+            "ack caches extents ops phase steps target",
             // Blocks moved through an engine; observation and reduction around a phase.
             "blocks client lost reduce residency stuck",
             "round",

@@ -9,7 +9,6 @@ use nix::libc;
 use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit};
 use nix::sys::stat::FileStat;
 
-use super::prepare::{described, in_words, type_of};
 use super::{Breach, Evidence, Kept, Listed, Verdict};
 
 pub(super) fn failed(call: &str, errno: Errno, path: PathBuf) -> Evidence {
@@ -101,7 +100,7 @@ impl<T> Did<T> {
         }
     }
 
-    /// Expects an answer of which `part` is this, by the promise.
+    /// Expects that `part` of the answer is this, by the promise.
     pub(in crate::promises) fn has<V: PartialEq + Debug>(
         self,
         what: &str,
@@ -263,4 +262,36 @@ pub(super) fn broken(call: &str, path: PathBuf, expected: String, seen: String) 
         errno: None,
         path,
     })))
+}
+
+/// The type of a file in words.
+fn type_of(mode: u32) -> String {
+    match mode {
+        libc::S_IFREG => "a regular file".to_owned(),
+        libc::S_IFDIR => "a directory".to_owned(),
+        libc::S_IFLNK => "a symbolic link".to_owned(),
+        libc::S_IFIFO => "a pipe".to_owned(),
+        libc::S_IFSOCK => "a socket".to_owned(),
+        libc::S_IFCHR => "a character device".to_owned(),
+        libc::S_IFBLK => "a block device".to_owned(),
+        other => format!("a file of type {other:#o}"),
+    }
+}
+
+/// Describes a value: `inode 7`, `1 entry`.
+pub(super) fn in_words(what: &str, value: &str) -> String {
+    match (what, value.parse()) {
+        ("entries", Ok(number)) => counted(number, "entry"),
+        _ => format!("{what} {value}"),
+    }
+}
+
+/// Describes an error in words.
+pub fn described(errno: Errno) -> String {
+    let words = match errno {
+        // The C library's words are about sockets.
+        Errno::EOPNOTSUPP => "not supported by this file system",
+        errno => errno.desc(),
+    };
+    format!("{errno:?} ({words})")
 }

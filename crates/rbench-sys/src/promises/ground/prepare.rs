@@ -191,35 +191,3 @@ impl Ground<'_> {
 pub(in crate::promises) fn pattern(length: usize) -> Vec<u8> {
     (0..length).map(|i| (i * 7 + i / 251) as u8 | 1).collect()
 }
-
-/// The type of a file in words.
-pub(super) fn type_of(mode: u32) -> String {
-    match mode {
-        libc::S_IFREG => "a regular file".to_owned(),
-        libc::S_IFDIR => "a directory".to_owned(),
-        libc::S_IFLNK => "a symbolic link".to_owned(),
-        libc::S_IFIFO => "a pipe".to_owned(),
-        libc::S_IFSOCK => "a socket".to_owned(),
-        libc::S_IFCHR => "a character device".to_owned(),
-        libc::S_IFBLK => "a block device".to_owned(),
-        other => format!("a file of type {other:#o}"),
-    }
-}
-
-/// Describes a value: `inode 7`, `1 entry`.
-pub(super) fn in_words(what: &str, value: &str) -> String {
-    match (what, value.parse()) {
-        ("entries", Ok(number)) => counted(number, "entry"),
-        _ => format!("{what} {value}"),
-    }
-}
-
-/// Describes an error in words.
-pub fn described(errno: Errno) -> String {
-    let words = match errno {
-        // The C library's words are about sockets.
-        Errno::EOPNOTSUPP => "not supported by this file system",
-        errno => errno.desc(),
-    };
-    format!("{errno:?} ({words})")
-}

@@ -141,7 +141,11 @@ fn titles(base: &[File<'_>], new: &[File<'_>]) -> [String; 2] {
         .chain(by_file)
         .filter_map(|[base, new]| {
             let titles = [short(&base?), short(&new?)];
-            (titles[0] != titles[1]).then_some(titles)
+            // A number alone is not read as a name.
+            let names = titles
+                .iter()
+                .all(|title| title.contains(char::is_alphabetic));
+            (names && titles[0] != titles[1]).then_some(titles)
         });
     titles
         .next()
@@ -173,8 +177,7 @@ fn file(side: &[File<'_>], parts: usize) -> Option<String> {
     common(&side.iter().map(name).collect::<Vec<String>>())
 }
 
-/// The start that all names share, of several names without the number or mark at its end; `None`
-/// if they share nothing.
+/// The name, or the start that several share, without their numbers; `None` if they share nothing.
 fn common(names: &[String]) -> Option<String> {
     let (first, others) = names.split_first()?;
     let shared = others.iter().fold(first.clone(), |shared, other| {
@@ -186,9 +189,19 @@ fn common(names: &[String]) -> Option<String> {
     });
     let shared = match others.is_empty() {
         true => shared.as_str(),
-        false => shared.trim_end_matches(|c: char| !c.is_alphabetic()),
+        false => without_number(&shared),
     };
     (!shared.is_empty()).then(|| shared.to_owned())
+}
+
+/// A common start without the mark before its numbers, `ext4` of `ext4-`, or their first digits,
+/// `run` of `run1`.
+fn without_number(shared: &str) -> &str {
+    let whole = shared.trim_end_matches(|c: char| !c.is_alphanumeric());
+    match whole.len() < shared.len() {
+        true => whole,
+        false => whole.trim_end_matches(|c: char| !c.is_alphabetic()),
+    }
 }
 
 /// At most [`TITLE_MAX`] characters: start and end.
@@ -235,6 +248,7 @@ mod tests {
             ["a/meta", "b/meta"],
         );
         check(&[("meta.json", "")], &[("meta.json", "")], ["BASE", "NEW"]);
+        check(&[("1.json", "")], &[("2.json", "")], ["BASE", "NEW"]);
         check(
             &[("a.json", "fs=ext4 v=1"), ("b.json", "fs=ext4 v=1")],
             &[("c.json", "fs=ext4 v=2")],
@@ -258,7 +272,7 @@ mod tests {
         check(
             &[("20261128T093000-meta-ext4-before.json", "")],
             &[("20261128T093000-meta-ext4-after.json", "")],
-            ["20261128T…ext4-before", "20261128T…-ext4-after"],
+            ["20261128T…xt4-before", "20261128T…ext4-after"],
         );
     }
 }

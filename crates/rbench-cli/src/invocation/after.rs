@@ -13,9 +13,9 @@ use crate::output::{Format, Start};
     after_help = "Every block in the journals is read and classified: as acknowledged, allowed (in flight or \
     never synced), untouched, lost (although synced), corrupt or unreadable. Exit code: 0 if nothing is lost, \
     corrupt or unreadable, else 1; 2 if a file cannot be read, is damaged or is not a \
-    journal.\n\nExample:\n  rbench io --dir /mnt/fs --bs 4k --rw randwrite --fsync every=100 --time 60 \
-    --verify --ack-journal acks\n  (the file system crashes and is mounted again)\n  rbench verify \
-    acks.*"
+    journal.\n\nExample:\n  rbench io --dir /mnt/fs --bs 4k --rw randwrite --fsync every=100 \\\n    --time 60 \
+    --verify --ack-journal /var/tmp/acks\n  (the file system crashes and is mounted again)\n  rbench verify \
+    /var/tmp/acks.*"
 )]
 pub struct Verify {
     /// Journals written by --ack-journal

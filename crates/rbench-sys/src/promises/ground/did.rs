@@ -8,6 +8,7 @@ use nix::errno::Errno;
 use nix::libc;
 use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit};
 use nix::sys::stat::FileStat;
+use rbench_core::units::counted;
 
 use super::{Breach, Evidence, Kept, Listed, Verdict};
 

@@ -10,7 +10,6 @@ use nix::libc;
 use nix::sys::prctl;
 use nix::sys::uio::{pread, pwrite};
 use nix::unistd::{Gid, Uid, setfsgid, setfsuid};
-use rbench_core::units::counted;
 
 use super::{Breach, Did, Ground, Kept, NEW};
 

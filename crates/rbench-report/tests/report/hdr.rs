@@ -55,6 +55,21 @@ fn quantiles_and_moments_are_the_recorders() {
 }
 
 #[test]
+fn a_distribution_in_a_result_file_is_read_back_equal() {
+    for values in [
+        &[][..],
+        &[0],
+        &[5, 700, 700, 1_000_000],
+        &[9, 2 * HIGHEST.0],
+    ] {
+        let latency = recorded(values);
+        let text = serde_json::to_string(&latency).expect("it is written");
+        let read: Latency = serde_json::from_str(&text).expect("it is read");
+        assert_eq!(read, latency, "{text}");
+    }
+}
+
+#[test]
 fn values_above_an_hour_stand_at_an_hour_in_hdr_and_are_counted() {
     let hist = Hist::from(&recorded(&[5, 2 * HIGHEST.0, 3 * HIGHEST.0]));
     assert_eq!((hist.count, hist.above, hist.max_ns), (3, 2, 3 * HIGHEST.0));

@@ -40,8 +40,10 @@ const TARGET: &[u8] = b"nowhere";
 const STREAM_DRAWS: u64 = 40;
 /// Stream of random gaps between intended starts.
 const STREAM_STARTS: u64 = 41;
-/// Stream of written data.
+/// Stream of the data that rounds write.
 const STREAM_DATA: u64 = 42;
+/// Stream of the data of the files present at the start.
+const STREAM_PREPARED: u64 = 43;
 
 impl Workload for MixPlan {
     fn needs(&self) -> Needs {
@@ -241,7 +243,8 @@ impl Scene {
                 scene.part(thread, count)
             });
             let script = Making::directories(scene.trees.clone(), level, parts.collect());
-            Ok(Box::new(scene.runner(script, (0, 0), thread)?))
+            let data = scene.data(STREAM_PREPARED, thread);
+            Ok(Box::new(scene.runner(script, (0, 0), data)?))
         })
     }
 
@@ -258,11 +261,9 @@ impl Scene {
                 owners,
                 scene.size_seed(),
             );
-            Ok(Box::new(scene.runner(
-                script,
-                (1, making::CHUNK),
-                thread,
-            )?))
+            let data = scene.data(STREAM_PREPARED, thread);
+            let room = (1, making::CHUNK);
+            Ok(Box::new(scene.runner(script, room, data)?))
         })
     }
 
@@ -270,14 +271,14 @@ impl Scene {
         &self,
         script: S,
         room: (usize, u64),
-        thread: u32,
+        data: DataStream,
     ) -> Result<StepRunner<S>, Failure> {
-        StepRunner::new(script, Arc::clone(&self.fs), room, self.data(thread))
+        StepRunner::new(script, Arc::clone(&self.fs), room, data)
     }
 
     /// Returns the data that a worker writes.
-    fn data(&self, thread: u32) -> DataStream {
-        DataStream::new(&self.stream(STREAM_DATA, thread))
+    fn data(&self, purpose: u64, thread: u32) -> DataStream {
+        DataStream::new(&self.stream(purpose, thread))
     }
 
     /// Creates the measured workers.
@@ -332,11 +333,12 @@ impl Scene {
             Arc::clone(counters),
         );
         let (sets, bytes) = (self.mix.sets.len(), self.mix.roles[role].call_bytes());
+        let data = self.data(STREAM_DATA, thread);
         let Some(depth) = self.mix.in_flight else {
-            return Ok(Box::new(self.runner(script, (sets, bytes), thread)?));
+            return Ok(Box::new(self.runner(script, (sets, bytes), data)?));
         };
         let depth = depth as usize;
-        let runner = self.runner(script, (sets * depth, 0), thread)?;
+        let runner = self.runner(script, (sets * depth, 0), data)?;
         Ok(Box::new(runner.together(depth, bytes)?))
     }
 }

@@ -82,11 +82,7 @@ fn failures(row: &PhaseOutcome) -> Found {
 fn the_data_that_rounds_write_is_new_and_does_not_compress() {
     for depth in [0, 4] {
         let dir = tempfile::tempdir().expect("temporary directory");
-        let mix = Mix {
-            // All data is that of the rounds.
-            prepared: Some(0),
-            ..list("create, write whole, close", 50, depth)
-        };
+        let mix = list("create, write whole, close", 50, depth);
         let data = Mutex::new(Vec::new());
         let mut run = Run::mix(&[0], dir.path(), mix);
         run.between = Box::new(|_: &PhaseOutcome, _| {

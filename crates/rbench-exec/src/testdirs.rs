@@ -4,6 +4,7 @@
 
 use std::collections::HashSet;
 use std::ffi::CString;
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -18,7 +19,7 @@ use rbench_sys::testdir::{self, Held, Made};
 use rbench_sys::{Fs, NullFs, PosixFs, Removal, RemoveError};
 
 use crate::group::{ExecError, Group, Ranks};
-use crate::removal::{Remover, Trees, left_untouched};
+use crate::removal::{Remover, Trees, left_untouched, one_by_one};
 use crate::spots::Spot;
 use crate::target::{Place, SEEN_WITHIN, Workspace, gather_texts, team};
 
@@ -88,31 +89,45 @@ impl TestDirs {
             tops: Held::default(),
             held: Held::default(),
         };
-        if this.makes {
-            let dirs = this.dirs.clone();
-            let mut made = Vec::new();
-            let result = this
-                .make(group, &|k| vec![dirs[k].clone()], &mut made)
-                .await;
-            this.made = made;
-            if let Err(error) = result {
-                // Created directories are removed again; the first error is the one to report.
-                if this.real {
-                    let made = std::mem::take(&mut this.made);
-                    let remove = move || {
-                        let removed = made.iter().map(|dir| testdir::remove_empty(dir));
-                        removed.filter_map(Result::err).count()
-                    };
-                    group.on_target(remove, || 0).await?.ok();
-                }
-                return Err(error);
+        if let Err(error) = this.make_and_hold(group).await {
+            // Created directories are removed again; the first error is the one to report.
+            if this.real {
+                let made = std::mem::take(&mut this.made);
+                let remove = move || {
+                    let removed = made.iter().map(|dir| testdir::remove_empty(dir));
+                    removed.filter_map(Result::err).count()
+                };
+                group.on_target(remove, || 0).await?.ok();
             }
+            return Err(error);
         }
-        let (dirs, made) = (this.dirs.clone(), this.made.clone());
+        Ok(this)
+    }
+
+    /// Creates the missing directories, and opens those that others may replace.
+    async fn make_and_hold(&mut self, group: &Group<'_>) -> Result<(), ExecError> {
+        if self.makes {
+            let dirs = self.dirs.clone();
+            let mut made = Vec::new();
+            let names = |k: usize| vec![dirs[k].clone()];
+            let result = self.make(group, &names, &mut made).await;
+            self.made = made;
+            result?;
+        }
+        let (dirs, made) = (self.used(group), self.made.clone());
         let hold = move || hold_tops(&dirs, &made);
-        let tops = group.agree_on_target_if(this.real, hold).await?;
-        let tops = tops.unwrap_or_default();
-        Ok(TestDirs { tops, ..this })
+        let tops = group.agree_on_target_if(self.real, hold).await?;
+        self.tops = tops.unwrap_or_default();
+        Ok(())
+    }
+
+    /// Returns the directories in which ranks work, and whether this rank is one of them. It calls
+    /// into others only if the command line shifts ranks or one rank works for all.
+    fn used(&self, group: &Group<'_>) -> Vec<(PathBuf, bool)> {
+        let (rank, count) = (group.rank().0 as usize, self.dirs.len().max(1));
+        let used = self.dirs.iter().take(group.world.size() as usize);
+        let own = |(k, dir): (usize, &PathBuf)| (dir.clone(), k == rank % count);
+        used.enumerate().map(own).collect()
     }
 
     /// Returns whether every host sees the same directories, if known.
@@ -166,7 +181,7 @@ impl TestDirs {
         let unmarked = group.on_target(unmark, || 0).await?;
         let private = looked?;
         let unmarked = unmarked.and_then(|unmarked| unmarked.map_err(|e| e.to_string()));
-        group.agree(unmarked).await?;
+        group.agree_on_calls(unmarked).await?;
         self.shared &= !group.any(private).await?;
         Ok(())
     }
@@ -230,23 +245,28 @@ impl TestDirs {
     /// Opens the test directories of a pass if others may replace them: mdtest's paths are
     /// absolute, and would lead to the replacement.
     async fn hold(&mut self, group: &Group<'_>, iteration: u32) -> Result<(), ExecError> {
-        let is_held = |dir: &&PathBuf| {
+        self.held = Held::default();
+        let is_held = |(dir, _): &(PathBuf, bool)| {
             let mut tops = self.tops.0.iter();
             tops.any(|(top, _)| top == dir.as_os_str().as_bytes())
         };
-        let dirs = self.dirs.iter().filter(is_held);
-        let paths = dirs.flat_map(|dir| TestDirs::test_dirs(dir, iteration, self.loops));
+        let dirs = self.used(group).into_iter().filter(is_held);
+        let paths = dirs.flat_map(|(dir, own)| {
+            let paths = TestDirs::test_dirs(&dir, iteration, self.loops);
+            paths.into_iter().map(move |path| (path, own))
+        });
         let (paths, tops) = (paths.collect::<Vec<_>>(), self.tops.clone());
         let hold = move || {
-            let mut held = Vec::new();
-            for path in &paths {
-                if tops.is_there(path).map_err(|e| e.to_string())? {
-                    let fd = tops.hold(path).map_err(|e| e.to_string())?;
-                    held.push((path.as_os_str().as_bytes().to_vec(), fd));
-                }
-            }
+            let held = paths.iter().map(|(path, own)| {
+                let held = tops.hold(path).map_err(|e| e.to_string());
+                Ok((
+                    path.as_os_str().as_bytes().to_vec(),
+                    unless_of_others(held, *own)?,
+                ))
+            });
+            let held = held.collect::<Result<Arc<[_]>, String>>()?;
             let root = (!held.is_empty()).then(open_root).transpose()?;
-            Ok((Held(held.into()), root))
+            Ok((Held(held), root))
         };
         let (held, root) = group.agree_on_target(hold).await?;
         if let Some(root) = root {
@@ -281,21 +301,20 @@ impl TestDirs {
             }
             return Ok(Vec::new());
         }
-        let (tops, all) = (self.tops.clone(), paths.clone());
-        let work = move || {
-            let kept = |path: &PathBuf| match tops.remove_empty(path) {
-                Ok(true) => None,
-                Ok(false) => tops
-                    .is_there(path)
-                    .unwrap_or(true)
-                    .then(|| format!("{} is not empty and was not removed", path.display())),
-                Err(e) => Some(e.to_string()),
-            };
-            all.iter().filter_map(kept).collect::<Vec<String>>()
+        let tops = self.tops.clone();
+        let kept = move |path: &PathBuf| match tops.remove_empty(path) {
+            Ok(true) => None,
+            Ok(false) => tops
+                .is_there(path)
+                .unwrap_or(true)
+                .then(|| format!("{} is not empty and was not removed", path.display())),
+            Err(e) => Some(e.to_string()),
         };
-        let left = group.on_target(work, || 0).await?;
-        let untouched = |lost: String| paths.iter().map(|p| left_untouched(p, &lost)).collect();
-        Ok(left.unwrap_or_else(untouched))
+        let untouched = |rest: &[PathBuf], why: &str| {
+            let left = rest.iter().map(|path| left_untouched(path, why));
+            left.collect()
+        };
+        one_by_one(group, paths, kept, untouched).await
     }
 
     /// Returns those of `paths` that exist; `unknown`: also those that cannot be inspected.
@@ -308,12 +327,13 @@ impl TestDirs {
         if !self.real || group.untouchable().is_some() {
             return Ok(Vec::new());
         }
+        let all = paths.clone();
         let look = move || {
             paths.retain(|path| testdir::is_there(path).unwrap_or(unknown));
             paths
         };
         let found = group.on_target(look, || 0).await?;
-        Ok(found.unwrap_or_default())
+        Ok(found.unwrap_or(if unknown { all } else { Vec::new() }))
     }
 }
 
@@ -382,7 +402,12 @@ impl Workspace for TestDirs {
         // ranks go at once.
         let mine = made_now.len() == self.keeps.len() * self.loops as usize;
         let mine = group.all(mine).await?;
-        let trees = Arc::new(ByPath(self.held.clone()));
+        let held = if self.held.0.is_empty() {
+            &self.tops
+        } else {
+            &self.held
+        };
+        let trees = Arc::new(ByPath(held.clone()));
         if mine && self.real {
             let own = own.into_iter().map(PathBuf::from).collect();
             left.extend(remover.own(group, &trees, own).await?);
@@ -453,22 +478,30 @@ fn make_one(path: &Path, tops: Option<&Held>, fs: &dyn Fs) -> Result<bool, Strin
     }
 }
 
-/// Opens those of `dirs` that others may replace; the run has created those in `made`.
-fn hold_tops(dirs: &[PathBuf], made: &[PathBuf]) -> Result<Held, String> {
+/// Opens those of `dirs`, as of [`TestDirs::used`], that others may replace; the run has created
+/// those in `made`.
+fn hold_tops(dirs: &[(PathBuf, bool)], made: &[PathBuf]) -> Result<Held, String> {
     let mut tops = Vec::new();
-    for dir in dirs {
-        // A missing path belongs to nobody.
-        if !testdir::others_may_replace(dir).unwrap_or(false) {
-            continue;
-        }
-        let held = match made.contains(dir) {
-            true => Held::default().hold(dir),
-            false => testdir::hold_named(dir),
+    for (dir, own) in dirs {
+        let held = match (testdir::others_may_replace(dir), made.contains(dir)) {
+            (Ok(false), _) => continue,
+            (Ok(true), true) => Held::default().hold(dir).map_err(|e| e.to_string()),
+            (Ok(true), false) => testdir::hold_named(dir).map_err(|e| e.to_string()),
+            (Err(e), _) => Err(format!("cannot inspect {}: {}", dir.display(), e.desc())),
         };
-        let held = held.map_err(|e| e.to_string())?;
+        let held = unless_of_others(held, *own)?;
         tops.push((dir.as_os_str().as_bytes().to_vec(), held));
     }
     Ok(Held(tops.into()))
+}
+
+/// A held directory. That of another rank may be missing on this host: nothing is found below it
+/// then, since by its path, calls would follow whatever has its name a moment later.
+fn unless_of_others(held: Result<OwnedFd, String>, own: bool) -> Result<OwnedFd, String> {
+    match held {
+        Err(_) if !own => Held::nothing().map_err(|e| format!("cannot open a pipe: {}", e.desc())),
+        held => held,
+    }
 }
 
 /// Checks for the keeper's marks in `paths` until all are seen or time is up, one wait for all;

@@ -59,21 +59,35 @@ pub fn make(path: &Path) -> Result<Made, SetupError> {
     }
 }
 
-/// True if another user, except root, may replace `path` or an entry of it: they own a directory on
-/// the way, or may write to it and it is not sticky.
+/// True if another user, except root, may replace `path` or an entry of it: on the way there, also
+/// through links, they own a directory, or may write to it and it is not sticky. `path` may be
+/// missing, since they may have moved it away for a moment.
 ///
 /// # Errors
 /// An error of the system.
 pub fn others_may_replace(path: &Path) -> Result<bool, Errno> {
-    // If it is a link, the link or its target may be replaced.
-    Ok(others_may_change(parent(path))? || others_may_change(path)?)
+    for step in path.ancestors() {
+        let empty = step.as_os_str().is_empty();
+        if others_may_change(if empty { Path::new(".") } else { step })? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 fn others_may_change(path: &Path) -> Result<bool, Errno> {
     let (user, group) = (geteuid().as_raw(), getegid().as_raw());
-    let whole = path.canonicalize().map_err(or_eio)?;
+    let whole = match path.canonicalize().map_err(or_eio) {
+        // It is unknown where a link led before its target went missing.
+        Err(Errno::ENOENT) => return Ok(path.is_symlink()),
+        whole => whole?,
+    };
     for above in whole.ancestors() {
-        let status = stat(above)?;
+        let status = match stat(above) {
+            // Somebody moved it just now.
+            Err(Errno::ENOENT) => return Ok(true),
+            status => status?,
+        };
         let mode = Mode::from_bits_truncate(status.st_mode);
         let owned = status.st_uid != 0 && status.st_uid != user;
         let sticky = mode.contains(Mode::S_ISVTX);
@@ -109,6 +123,15 @@ pub fn hold_named(path: &Path) -> Result<OwnedFd, SetupError> {
 pub struct Held(pub Arc<[(Vec<u8>, OwnedFd)]>);
 
 impl Held {
+    /// A descriptor below which nothing is found: calls on the paths below fail with `ENOTDIR`.
+    ///
+    /// # Errors
+    /// `EMFILE` and the like.
+    pub fn nothing() -> Result<OwnedFd, Errno> {
+        let (end, _) = std::io::pipe().map_err(or_eio)?;
+        Ok(end.into())
+    }
+
     /// Parent directory of `path`, opened from a held directory, and the name in it; `None` if
     /// nothing is held.
     fn last_step(&self, path: &Path) -> Result<Option<(OwnedFd, CString)>, Errno> {

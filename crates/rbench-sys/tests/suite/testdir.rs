@@ -5,18 +5,18 @@ use std::env;
 use std::ffi::OsStr;
 use std::fs::{self, Permissions};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::fs::{PermissionsExt, chown, symlink};
 use std::path::Path;
 
 use nix::errno::Errno;
 use nix::mount::MsFlags;
 use nix::sys::stat::{Mode, umask};
 use nix::unistd::{Uid, chroot, setuid};
-use rbench_sys::testdir::{Held, Made, is_there, make, remove_empty};
+use rbench_sys::testdir::{Held, Made, is_there, make, others_may_replace, remove_empty};
 use rbench_sys::{RemoveError, SetupError};
 
 use crate::support::{
-    Mounted, child, child_with_own_mounts, disk, is_child, place, protect_root, text,
+    Mounted, child, child_with_own_mounts, disk, is_child, memory, place, protect_root, text,
 };
 use crate::workdir::quietly;
 
@@ -204,6 +204,37 @@ mod needs_root {
             // Returns to the old root, so that the mounts can be unmounted by name.
             nix::unistd::fchdir(&old).expect("it is open");
             chroot(".").expect("it is permitted");
+        }
+    }
+
+    #[test]
+    fn another_user_who_owns_a_step_of_a_path_may_replace_it() {
+        // Not in the build directory: that may be below another user's.
+        let top = memory();
+        let top = top.path();
+        let theirs = top.join("theirs");
+        for path in ["safe/own", "theirs/own"] {
+            fs::create_dir_all(top.join(path)).expect("new names");
+        }
+        symlink(top.join("safe"), theirs.join("to-safe")).expect("a new name");
+        symlink(theirs.join("own"), top.join("to-own")).expect("a new name");
+        symlink(theirs.join("gone"), top.join("to-gone")).expect("a new name");
+        chown(&theirs, Some(1234), None).expect("it is permitted");
+        for (path, may) in [
+            ("safe/own", false),
+            ("safe/missing/deeper", false),
+            ("theirs", true),
+            ("theirs/own", true),
+            ("theirs/missing/deeper", true),
+            // The name is in a safe place, but it is found through theirs.
+            ("theirs/to-safe/own", true),
+            ("theirs/to-safe/missing", true),
+            ("to-own", true),
+            // Moved away for a moment.
+            ("to-gone", true),
+            ("to-gone/deeper", true),
+        ] {
+            assert_eq!(others_may_replace(&top.join(path)), Ok(may), "{path}");
         }
     }
 

@@ -189,8 +189,7 @@ pub struct Config {
     pub keep_cache: bool,
     /// The file `.stats` in the root.
     pub stats_file: RootStats,
-    /// The receiver of a record of each request; only for a folder that is passed
-    /// through.
+    /// The receiver of a record of each request without an injected error, and of every release.
     pub observer: Option<Observer>,
 }
 

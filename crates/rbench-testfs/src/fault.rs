@@ -69,18 +69,33 @@ impl Action {
             Action::Lost => kind == Kind::Write,
         }
     }
+
+    /// Its text; `None` if that has a value.
+    fn word(self) -> Option<&'static str> {
+        match self {
+            Action::Stall(_) | Action::Fail(_) => None,
+            Action::Hang => Some("hang"),
+            Action::Die => Some("die"),
+            Action::Short => Some("short"),
+            Action::Flip => Some("flip"),
+            Action::Zero => Some("zero"),
+            Action::Stale => Some("stale"),
+            Action::Misdirect => Some("misdirect"),
+            Action::Lost => Some("lost"),
+        }
+    }
 }
 
 /// The actions whose text is a single word, not the name of an error.
-const WORDS: [(&str, Action); 8] = [
-    ("hang", Action::Hang),
-    ("die", Action::Die),
-    ("short", Action::Short),
-    ("flip", Action::Flip),
-    ("zero", Action::Zero),
-    ("stale", Action::Stale),
-    ("misdirect", Action::Misdirect),
-    ("lost", Action::Lost),
+const WORDS: [Action; 8] = [
+    Action::Hang,
+    Action::Die,
+    Action::Short,
+    Action::Flip,
+    Action::Zero,
+    Action::Stale,
+    Action::Misdirect,
+    Action::Lost,
 ];
 
 /// Selection of the requests of a kind that a fault hits.
@@ -162,8 +177,8 @@ impl FromStr for Action {
                 .map_err(ParseFaultError::Stall),
             Some(_) => Err(ParseFaultError::Action(text.to_owned())),
             None => {
-                let word = WORDS.iter().find(|(word, _)| *word == text);
-                word.map(|(_, action)| *action)
+                let action = WORDS.into_iter().find(|action| action.word() == Some(text));
+                action
                     .or_else(|| errno_named(text).map(Action::Fail))
                     .ok_or_else(|| ParseFaultError::Action(text.to_owned()))
             }
@@ -229,10 +244,7 @@ impl fmt::Display for Action {
                 write!(f, "stall={}{unit}", time.0 / scale)
             }
             Action::Fail(errno) => write!(f, "{errno:?}"),
-            action => {
-                let word = WORDS.iter().find(|(_, known)| known == action);
-                f.write_str(word.map_or("", |(word, _)| word))
-            }
+            action => f.write_str(action.word().unwrap_or_default()),
         }
     }
 }
@@ -318,7 +330,7 @@ mod tests {
             (0..u64::MAX / 2_000_000_000, 0_u32..4)
                 .prop_map(|(n, power)| Action::Stall(Nanos(n * 1000_u64.pow(power)))),
             (1..=40_i32).prop_map(|e| Action::Fail(Errno::from_raw(e))),
-            prop::sample::select(&WORDS[..]).prop_map(|(_, action)| action),
+            prop::sample::select(&WORDS[..]),
         ];
         let trigger = prop_oneof![
             (1..u64::MAX).prop_map(Trigger::Nth),

@@ -10,8 +10,8 @@ use rbench_core::{Clock, MonotonicClock, Nanos};
 
 use crate::store::{Answer, Place, Totals};
 
-/// Receiver of each request to a folder that is passed through. It is called before the reply
-/// is sent, from any thread. In its events, lines are 0 and times are those of the monotonic
+/// Receiver of each request without an injected error, and of every release. It is called before the reply is sent, from
+/// any thread. In its events, lines are 0 and times are those of the monotonic
 /// clock.
 #[derive(Clone)]
 pub struct Observer(Arc<dyn Fn(Event) + Send + Sync>);
@@ -23,7 +23,7 @@ impl Observer {
     }
 
     /// Runs `act` of the back end for this request, and reports it.
-    pub(crate) fn told<T: Reported>(
+    pub(crate) fn report<T: Reported>(
         &self,
         request: &Request,
         act: impl FnOnce() -> Answer<T>,

@@ -4,9 +4,8 @@
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
-use std::fs::{File, OpenOptions, Permissions};
+use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -303,9 +302,10 @@ impl StatsFile {
         }
         let folder = path.parent().filter(|folder| *folder != Path::new(""));
         // An existing file is not written to, least of all through a symbolic link.
+        let new = |path: &Path| OpenOptions::new().write(true).create_new(true).open(path);
         let temporary = tempfile::Builder::new()
-            .permissions(Permissions::from_mode(0o666))
-            .tempfile_in(folder.unwrap_or(Path::new(".")))?;
+            .prefix(".stats.")
+            .make_in(folder.unwrap_or(Path::new(".")), new)?;
         self.write_to(temporary.as_file())?;
         temporary.persist(path)?;
         Ok(())

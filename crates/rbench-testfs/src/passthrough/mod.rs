@@ -27,6 +27,7 @@ use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::stat::{FchmodatFlags, FileStat, Mode};
 use nix::unistd::{Gid, Uid, getegid, geteuid};
 use nix::{fcntl, unistd};
+use rbench_core::or_eio;
 
 use self::listing::Listing;
 use self::sys::{RawEntry, path_of};
@@ -85,10 +86,6 @@ fn raise_file_limit() -> io::Result<()> {
 
 fn stat(fd: &OwnedFd) -> Answer<FileStat> {
     nix::sys::stat::fstatat(fd, "", AtFlags::AT_EMPTY_PATH)
-}
-
-fn errno(error: io::Error) -> Errno {
-    error.raw_os_error().map_or(Errno::EIO, Errno::from_raw)
 }
 
 /// The name of `place` if it is a plain one.
@@ -219,7 +216,7 @@ impl Passthrough {
     ) -> Answer<()> {
         let listing = self.listings.get(handle).ok_or(Errno::EBADF)?;
         let mut listing = lock(&listing);
-        let directory = listing.directory().try_clone().map_err(errno)?;
+        let directory = listing.directory().try_clone().map_err(or_eio)?;
         listing.read(offset, |raw| {
             let kind = match self.kind_of(&directory, raw) {
                 // It was removed after the directory was read.

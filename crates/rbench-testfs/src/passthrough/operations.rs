@@ -13,12 +13,11 @@ use nix::fcntl::{AT_FDCWD, AtFlags, FallocateFlags, OFlag, RenameFlags};
 use nix::sys::stat::{FchmodatFlags, Mode, SFlag};
 use nix::unistd::{AccessFlags, Gid, Uid, UnlinkatFlags, Whence};
 use nix::{fcntl, unistd};
+use rbench_core::or_eio;
 
 use super::listing::Listing;
 use super::sys::{self, path_of};
-use super::{
-    Passthrough, check_xattrs, errno, give_to, kill_privileges, open_flags, plain, unmask,
-};
+use super::{Passthrough, check_xattrs, give_to, kill_privileges, open_flags, plain, unmask};
 use crate::store::{Answer, Caller, Changes, Entry, Place, ROOT, Store, Totals};
 use crate::sync::{lock, write};
 
@@ -311,7 +310,7 @@ impl Store for Passthrough {
 
     fn fsyncdir(&self, _ino: u64, handle: u64, data_only: bool) -> Answer<()> {
         let listing = self.listings.get(handle).ok_or(Errno::EBADF)?;
-        let directory = lock(&listing).directory().try_clone().map_err(errno)?;
+        let directory = lock(&listing).directory().try_clone().map_err(or_eio)?;
         match data_only {
             true => unistd::fdatasync(&directory),
             false => unistd::fsync(&directory),

@@ -44,9 +44,6 @@ impl<S: Store> Service<S> {
         (ino, handle, offset): (u64, u64, u64),
         buffer: &mut [u8],
     ) -> Answer<usize> {
-        if let Some(error) = ticket.error {
-            return Err(error);
-        }
         let mut length = self.store.read(ino, handle, offset, buffer)?;
         let subject = Subject::range(ino, offset, buffer.len() as u64);
         let mut harmed = false;
@@ -144,9 +141,6 @@ impl<S: Store> Service<S> {
 
     /// Writes. Returns the number of acknowledged bytes.
     pub(super) fn write_data(&self, ticket: &Ticket, write: Write<'_>) -> Answer<u32> {
-        if let Some(error) = ticket.error {
-            return Err(error);
-        }
         if self.keeps_history {
             self.note_overwriting(&write)?;
         }

@@ -18,7 +18,7 @@ use fuser::{
     ReplyEntry, ReplyOpen, ReplyXattr, Request,
 };
 use nix::errno::Errno;
-use rbench_core::request::What as Told;
+use rbench_core::request::What;
 use rbench_core::{Clock, MonotonicClock, Nanos};
 
 use self::stats_file::OwnFile;
@@ -121,13 +121,13 @@ impl Ticket {
 /// Subject of a request, for the fault log.
 #[derive(Clone, Copy)]
 struct Subject<'a> {
-    what: What<'a>,
+    what: Object<'a>,
     /// Offset and length in bytes.
     range: Option<(u64, u64)>,
 }
 
 #[derive(Clone, Copy)]
-enum What<'a> {
+enum Object<'a> {
     Inode(u64),
     Name(Place<'a>),
 }
@@ -135,7 +135,7 @@ enum What<'a> {
 impl Subject<'_> {
     fn range(ino: u64, offset: u64, length: u64) -> Self {
         Subject {
-            what: What::Inode(ino),
+            what: Object::Inode(ino),
             range: Some((offset, length)),
         }
     }
@@ -144,7 +144,7 @@ impl Subject<'_> {
 impl From<INodeNo> for Subject<'_> {
     fn from(ino: INodeNo) -> Self {
         Subject {
-            what: What::Inode(ino.0),
+            what: Object::Inode(ino.0),
             range: None,
         }
     }
@@ -153,7 +153,7 @@ impl From<INodeNo> for Subject<'_> {
 impl<'a> From<Place<'a>> for Subject<'a> {
     fn from(place: Place<'a>) -> Self {
         Subject {
-            what: What::Name(place),
+            what: Object::Name(place),
             range: None,
         }
     }
@@ -305,9 +305,9 @@ impl<S: Store> Service<S> {
 
     fn record_of(&self, subject: Subject<'_>, damage: Vec<Damage>) -> FaultRecord {
         let path = match (&self.paths, subject.what) {
-            (Some(paths), What::Name(place)) => paths.path_of(place).display().to_string(),
-            (_, What::Name(place)) => place.name.display().to_string(),
-            (_, What::Inode(ino)) => self.path(ino),
+            (Some(paths), Object::Name(place)) => paths.path_of(place).display().to_string(),
+            (_, Object::Name(place)) => place.name.display().to_string(),
+            (_, Object::Inode(ino)) => self.path(ino),
         };
         FaultRecord {
             path,
@@ -402,30 +402,30 @@ impl<S: Store> Service<S> {
     }
 
     /// Runs `act` of the back end, and reports the request if somebody observes.
-    fn told<T: Reported>(
+    fn report<T: Reported>(
         &self,
         request: &Request,
         act: impl FnOnce() -> Answer<T>,
-        what: impl FnOnce(Option<&T>) -> Told,
+        what: impl FnOnce(Option<&T>) -> What,
     ) -> Answer<T> {
         match &self.observer {
-            Some(observer) => observer.told(request, act, what),
+            Some(observer) => observer.report(request, act, what),
             None => act(),
         }
     }
 
     /// Like [`Service::serve`], and reports the request.
     #[inline]
-    fn serve_told<'a, T: Reported + Send + 'static>(
+    fn serve_reported<'a, T: Reported + Send + 'static>(
         &self,
         request: &Request,
         (kind, subject): (Kind, impl Into<Subject<'a>>),
         operation: impl FnOnce(&S) -> Answer<T>,
-        what: impl FnOnce(Option<&T>) -> Told,
+        what: impl FnOnce(Option<&T>) -> What,
         send: impl FnOnce(Answer<T>) + Send + 'static,
     ) {
-        let told = |s: &S| self.told(request, || operation(s), what);
-        self.serve(kind, subject, told, send);
+        let reported = |s: &S| self.report(request, || operation(s), what);
+        self.serve(kind, subject, reported, send);
     }
 
     /// Serves the release of a handle. An injected error must not prevent it, as the kernel
@@ -438,8 +438,8 @@ impl<S: Store> Service<S> {
         reply: ReplyEmpty,
     ) {
         let ticket = self.admit(kind, ino);
-        let what = |_: Option<&()>| Told::Release(ino.0, Some(handle.0));
-        let outcome = self.told(request, || operation(&self.store), what);
+        let what = |_: Option<&()>| What::Release(ino.0, Some(handle.0));
+        let outcome = self.report(request, || operation(&self.store), what);
         let outcome = ticket.error.map_or(outcome, Err);
         self.finish(ticket, 0, outcome, send_empty(reply));
     }

@@ -50,7 +50,7 @@ impl<S: Store> Filesystem for Service<S> {
     fn lookup(&self, request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
         let (at, send) = (place(parent, name), self.send_entry(reply));
         if let Some(file) = self.own_file.as_ref().filter(|file| file.is_at(at)) {
-            let real = self.told(
+            let real = self.report(
                 request,
                 || self.store.lookup(at),
                 |_| What::Lookup(reported(at)),
@@ -64,7 +64,7 @@ impl<S: Store> Filesystem for Service<S> {
         }
         let look = |s: &S| self.named(at, s.lookup(at));
         let what = |_: Option<&_>| What::Lookup(reported(at));
-        self.serve_told(request, (Kind::Lookup, at), look, what, send);
+        self.serve_reported(request, (Kind::Lookup, at), look, what, send);
     }
 
     fn forget(&self, _request: &Request, ino: INodeNo, lookups: u64) {
@@ -89,7 +89,7 @@ impl<S: Store> Filesystem for Service<S> {
         }
         let what = |_: Option<&_>| What::Getattr(ino.0);
         let operation = |s: &S| s.getattr(ino.0);
-        self.serve_told(request, (Kind::Getattr, ino), operation, what, send);
+        self.serve_reported(request, (Kind::Getattr, ino), operation, what, send);
     }
 
     fn setattr(
@@ -136,7 +136,7 @@ impl<S: Store> Filesystem for Service<S> {
         };
         let what = |_: Option<&_>| What::Setattr(ino.0, changed);
         let send = self.send_attr(reply);
-        self.serve_told(request, (Kind::Setattr, ino), change, what, send);
+        self.serve_reported(request, (Kind::Setattr, ino), change, what, send);
     }
 
     fn readlink(&self, request: &Request, ino: INodeNo, reply: ReplyData) {
@@ -146,7 +146,7 @@ impl<S: Store> Filesystem for Service<S> {
         };
         let what = |_: Option<&_>| What::Readlink(ino.0);
         let operation = |s: &S| s.readlink(ino.0);
-        self.serve_told(request, (Kind::Readlink, ino), operation, what, send);
+        self.serve_reported(request, (Kind::Readlink, ino), operation, what, send);
     }
 
     fn mknod(
@@ -162,7 +162,7 @@ impl<S: Store> Filesystem for Service<S> {
         let (at, send) = (place(parent, name), self.send_entry(reply));
         let make = |s: &S| self.named(at, s.mknod(caller(request), at, mode, rdev));
         let what = |_: Option<&_>| What::Mknod(reported(at), mode);
-        self.serve_told(request, (Kind::Mknod, at), make, what, send);
+        self.serve_reported(request, (Kind::Mknod, at), make, what, send);
     }
 
     fn mkdir(
@@ -177,7 +177,7 @@ impl<S: Store> Filesystem for Service<S> {
         let (at, send) = (place(parent, name), self.send_entry(reply));
         let make = |s: &S| self.named(at, s.mkdir(caller(request), at, mode));
         let what = |_: Option<&_>| What::Mkdir(reported(at), mode);
-        self.serve_told(request, (Kind::Mkdir, at), make, what, send);
+        self.serve_reported(request, (Kind::Mkdir, at), make, what, send);
     }
 
     fn unlink(&self, request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
@@ -188,7 +188,7 @@ impl<S: Store> Filesystem for Service<S> {
             Ok(())
         };
         let what = |_: Option<&_>| What::Unlink(reported(at));
-        self.serve_told(request, (Kind::Unlink, at), remove, what, send_empty(reply));
+        self.serve_reported(request, (Kind::Unlink, at), remove, what, send_empty(reply));
     }
 
     fn rmdir(&self, request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
@@ -199,7 +199,7 @@ impl<S: Store> Filesystem for Service<S> {
             Ok(())
         };
         let what = |_: Option<&_>| What::Rmdir(reported(at));
-        self.serve_told(request, (Kind::Rmdir, at), remove, what, send_empty(reply));
+        self.serve_reported(request, (Kind::Rmdir, at), remove, what, send_empty(reply));
     }
 
     fn symlink(
@@ -213,7 +213,7 @@ impl<S: Store> Filesystem for Service<S> {
         let (at, send) = (place(parent, name), self.send_entry(reply));
         let make = |s: &S| self.named(at, s.symlink(caller(request), at, target));
         let what = |_: Option<&_>| What::Symlink(reported(at), bytes(target.as_os_str()));
-        self.serve_told(request, (Kind::Symlink, at), make, what, send);
+        self.serve_reported(request, (Kind::Symlink, at), make, what, send);
     }
 
     fn rename(
@@ -236,7 +236,7 @@ impl<S: Store> Filesystem for Service<S> {
         };
         let what = |_: Option<&_>| What::Rename(reported(from), reported(to), flags.bits());
         let send = send_empty(reply);
-        self.serve_told(request, (Kind::Rename, from), rename, what, send);
+        self.serve_reported(request, (Kind::Rename, from), rename, what, send);
     }
 
     fn link(
@@ -250,7 +250,7 @@ impl<S: Store> Filesystem for Service<S> {
         let (at, send) = (place(parent, name), self.send_entry(reply));
         let link = |s: &S| self.named(at, s.link(ino.0, at));
         let what = |_: Option<&_>| What::Link(ino.0, reported(at));
-        self.serve_told(request, (Kind::Link, at), link, what, send);
+        self.serve_reported(request, (Kind::Link, at), link, what, send);
     }
 
     fn open(&self, request: &Request, ino: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
@@ -268,7 +268,7 @@ impl<S: Store> Filesystem for Service<S> {
             Ok(handle)
         };
         let what = |handle: Option<&u64>| What::Open(ino.0, flags.0, handle.copied());
-        self.serve_told(request, (Kind::Open, ino), open, what, send);
+        self.serve_reported(request, (Kind::Open, ino), open, what, send);
     }
 
     fn read(
@@ -298,7 +298,10 @@ impl<S: Store> Filesystem for Service<S> {
             let place = (ino.0, handle.0, offset);
             let read = || self.read_data(&ticket, place, &mut scratch[..size]);
             let what = |_: Option<&_>| What::Read(ino.0, Some(handle.0), offset, size as u64);
-            let outcome = self.told(request, read, what);
+            let outcome = match ticket.error {
+                Some(error) => Err(error),
+                None => self.report(request, read, what),
+            };
             match outcome {
                 // Sent from the buffer, without a copy.
                 Ok(length) if ticket.hold == Nanos(0) && !ticket.hangs => {
@@ -343,7 +346,10 @@ impl<S: Store> Filesystem for Service<S> {
             let all = data.len() as u64;
             What::Write(ino.0, Some(handle.0), offset, all, Some(data.into()))
         };
-        let outcome = self.told(request, || self.write_data(&ticket, write), what);
+        let outcome = match ticket.error {
+            Some(error) => Err(error),
+            None => self.report(request, || self.write_data(&ticket, write), what),
+        };
         self.book_refusal(&ticket, subject, outcome.map(u64::from));
         let bytes = outcome.map_or(0, u64::from);
         self.finish(ticket, bytes, outcome, move |outcome| match outcome {
@@ -365,7 +371,7 @@ impl<S: Store> Filesystem for Service<S> {
         }
         let what = |_: Option<&_>| What::Flush(ino.0, Some(handle.0));
         let flush = |s: &S| s.flush(handle.0);
-        self.serve_told(request, (Kind::Flush, ino), flush, what, send_empty(reply));
+        self.serve_reported(request, (Kind::Flush, ino), flush, what, send_empty(reply));
     }
 
     fn release(
@@ -396,14 +402,14 @@ impl<S: Store> Filesystem for Service<S> {
     ) {
         let sync = |s: &S| s.fsync(ino.0, handle.0, data_only);
         let what = |_: Option<&_>| What::Fsync(ino.0, Some(handle.0), data_only);
-        self.serve_told(request, (Kind::Fsync, ino), sync, what, send_empty(reply));
+        self.serve_reported(request, (Kind::Fsync, ino), sync, what, send_empty(reply));
     }
 
     fn opendir(&self, request: &Request, ino: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {
         let send = send_open(reply, FopenFlags::empty());
         let what = |handle: Option<&u64>| What::Opendir(ino.0, handle.copied());
         let operation = |s: &S| s.opendir(ino.0);
-        self.serve_told(request, (Kind::Opendir, ino), operation, what, send);
+        self.serve_reported(request, (Kind::Opendir, ino), operation, what, send);
     }
 
     fn readdir(
@@ -421,7 +427,7 @@ impl<S: Store> Filesystem for Service<S> {
         let what = |_: Option<&_>| What::Readdir(ino.0, Some(handle.0), LISTING);
         let outcome = match ticket.error {
             Some(error) => Err(error),
-            None => self.told(request, list, what),
+            None => self.report(request, list, what),
         };
         self.finish(ticket, 0, outcome, move |outcome| match outcome {
             Ok(()) => reply.ok(),
@@ -452,7 +458,7 @@ impl<S: Store> Filesystem for Service<S> {
         let what = |_: Option<&_>| What::Readdir(ino.0, Some(handle.0), LISTING);
         let outcome = match ticket.error {
             Some(error) => Err(error),
-            None => self.told(request, list, what),
+            None => self.report(request, list, what),
         };
         self.finish(ticket, 0, outcome, move |outcome| match outcome {
             Ok(()) => reply.ok(),
@@ -483,7 +489,7 @@ impl<S: Store> Filesystem for Service<S> {
         let sync = |s: &S| s.fsyncdir(ino.0, handle.0, data_only);
         let what = |_: Option<&_>| What::Fsync(ino.0, Some(handle.0), data_only);
         let send = send_empty(reply);
-        self.serve_told(request, (Kind::Fsyncdir, ino), sync, what, send);
+        self.serve_reported(request, (Kind::Fsyncdir, ino), sync, what, send);
     }
 
     fn statfs(&self, request: &Request, ino: INodeNo, reply: ReplyStatfs) {
@@ -502,7 +508,7 @@ impl<S: Store> Filesystem for Service<S> {
         };
         let what = |_: Option<&_>| What::Statfs(ino.0);
         let operation = |s: &S| s.statfs(ino.0);
-        self.serve_told(request, (Kind::Statfs, ino), operation, what, send);
+        self.serve_reported(request, (Kind::Statfs, ino), operation, what, send);
     }
 
     fn setxattr(
@@ -517,7 +523,7 @@ impl<S: Store> Filesystem for Service<S> {
     ) {
         let set = |s: &S| s.setxattr(ino.0, name, value, flags);
         let what = |_: Option<&_>| What::Setxattr(ino.0, bytes(name), value.len() as u64, flags);
-        self.serve_told(request, (Kind::Setxattr, ino), set, what, send_empty(reply));
+        self.serve_reported(request, (Kind::Setxattr, ino), set, what, send_empty(reply));
     }
 
     fn getxattr(
@@ -529,14 +535,14 @@ impl<S: Store> Filesystem for Service<S> {
         reply: ReplyXattr,
     ) {
         let what = |_: Option<&_>| What::Getxattr(ino.0, bytes(name), XATTR);
-        let read = |s: &S| self.told(request, || s.getxattr(ino.0, name), what);
+        let read = |s: &S| self.report(request, || s.getxattr(ino.0, name), what);
         let get = |s: &S| fitting(read(s)?, size);
         self.serve(Kind::Getxattr, ino, get, send_xattr(reply, size));
     }
 
     fn listxattr(&self, request: &Request, ino: INodeNo, size: u32, reply: ReplyXattr) {
         let what = |_: Option<&_>| What::Listxattr(ino.0, XATTR);
-        let list = |s: &S| fitting(self.told(request, || s.listxattr(ino.0), what)?, size);
+        let list = |s: &S| fitting(self.report(request, || s.listxattr(ino.0), what)?, size);
         self.serve(Kind::Listxattr, ino, list, send_xattr(reply, size));
     }
 
@@ -544,13 +550,13 @@ impl<S: Store> Filesystem for Service<S> {
         let remove = |s: &S| s.removexattr(ino.0, name);
         let what = |_: Option<&_>| What::Removexattr(ino.0, bytes(name));
         let send = send_empty(reply);
-        self.serve_told(request, (Kind::Removexattr, ino), remove, what, send);
+        self.serve_reported(request, (Kind::Removexattr, ino), remove, what, send);
     }
 
     fn access(&self, request: &Request, ino: INodeNo, mask: AccessFlags, reply: ReplyEmpty) {
         let ask = |s: &S| s.access(caller(request), ino.0, mask.bits());
         let what = |_: Option<&_>| What::Access(ino.0, mask.bits());
-        self.serve_told(request, (Kind::Access, ino), ask, what, send_empty(reply));
+        self.serve_reported(request, (Kind::Access, ino), ask, what, send_empty(reply));
     }
 
     fn create(
@@ -579,7 +585,7 @@ impl<S: Store> Filesystem for Service<S> {
             }
             Err(error) => reply.error(code(error)),
         };
-        self.serve_told(request, (Kind::Create, at), make, what, send);
+        self.serve_reported(request, (Kind::Create, at), make, what, send);
     }
 
     fn ioctl(
@@ -633,7 +639,7 @@ impl<S: Store> Filesystem for Service<S> {
         let what = |_: Option<&_>| What::Fallocate(ino.0, Some(handle.0), mode, offset, length);
         let outcome = match ticket.error {
             Some(error) => Err(error),
-            None => self.told(request, reserve, what),
+            None => self.report(request, reserve, what),
         };
         self.book_refusal(&ticket, subject, outcome.map(|()| length));
         self.finish(ticket, 0, outcome, send_empty(reply));
@@ -654,7 +660,7 @@ impl<S: Store> Filesystem for Service<S> {
             Ok(offset) => reply.offset(offset),
             Err(error) => reply.error(code(error)),
         };
-        self.serve_told(request, (Kind::Lseek, ino), seek, what, send);
+        self.serve_reported(request, (Kind::Lseek, ino), seek, what, send);
     }
 
     // The kernel sends lock requests only if their promises are broken: each is

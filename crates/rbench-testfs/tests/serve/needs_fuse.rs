@@ -243,7 +243,8 @@ fn statistics_that_cannot_be_written_are_told_at_once() {
     let output = role("serve", &[&point, Path::new("/nowhere/stats.json")]).output();
     let output = output.expect("this program");
     let message = String::from_utf8_lossy(&output.stderr);
-    let expect = "the statistics cannot be written to /nowhere/stats.json: No such file";
+    let expect = "the statistics cannot be written to /nowhere/stats.json: \
+                  No such file or directory (os error 2)\n";
     assert!(message.starts_with(expect), "{message}");
     assert!(!output.status.success());
     assert!(!is_mounted(&point));

@@ -36,7 +36,11 @@ pub async fn caches(
 /// One sentence, the same on every rank.
 pub async fn drop_caches(group: &Group<'_>) -> Result<(), ExecError> {
     group.step("dropping caches");
-    let drop = || rbench_sys::caches::drop_caches().map_err(|e| e.to_string());
-    let dropped = group.agree_on_target_if(group.is_leader(), drop);
-    dropped.await.map(|_| ())
+    let dropped = match group.is_leader() {
+        // It waits until the host's data is written.
+        true => group.on_host(rbench_sys::caches::drop_caches).await?,
+        false => Ok(Ok(())),
+    };
+    let dropped = dropped.and_then(|dropped| dropped.map_err(|e| e.to_string()));
+    group.agree(dropped).await
 }

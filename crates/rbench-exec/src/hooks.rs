@@ -18,7 +18,7 @@ pub struct After {
 }
 
 impl After {
-    /// Takes them, in the phase's time.
+    /// Performs them; their time counts for the phase.
     pub fn follow(&self, fs: &dyn Fs, gate: &Gate, meter: &mut Meter) {
         let begun = gate.clock.now();
         if self.sync {

@@ -298,7 +298,7 @@ impl JobRound<'_> {
         let laid_out = self.lay_out(group, &mut state.made).await;
         let ends = matches!(laid_out, Ok(None) | Err(ExecError::SetUp(_)));
         if let Some(rows) = self.failed_layout.take().filter(|_| ends) {
-            // Not all hosts may see the files that exist already, which no row tells.
+            // No row depends on whether all hosts see the same files.
             self.begin(group, (listener, state), true).await?;
             rows.into_iter().for_each(|row| listener.row(row));
         }

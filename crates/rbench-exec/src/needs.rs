@@ -14,7 +14,7 @@ use rbench_plan::Plan;
 use rbench_sys::engine::{Lack, lacking};
 use rbench_sys::limits;
 use rbench_sys::promises::Verdict;
-use rbench_sys::promises::abilities::try_in;
+use rbench_sys::promises::abilities::{WRONG_READ, try_in};
 use rbench_sys::standing::standing;
 use rbench_sys::surroundings::without_credentials;
 use serde::{Deserialize, Serialize};
@@ -224,14 +224,13 @@ fn refusals(path: &Path, scratch: &str, which: &[Need]) -> Vec<Refusal> {
     let refused = |(need, verdict): (&Need, Verdict)| {
         let seen = match verdict {
             Verdict::Broken(seen) | Verdict::Unsupported(seen) => seen,
-            // Wrong data on reading shows nothing of the ability, and forbids the run.
-            Verdict::Undecided(seen) if seen.errno.is_none() && seen.call.starts_with("pread") => {
-                seen
-            }
+            // Such a file system is not to be measured, whatever its abilities.
+            Verdict::Undecided(seen) if seen.seen == WRONG_READ => seen,
             _ => return None,
         };
         let how = match seen.errno {
             Some(errno) => format!("{there} refuses it ({}: {errno:?})", seen.call),
+            None if seen.seen == WRONG_READ => format!("{there}: {WRONG_READ} ({})", seen.call),
             None if need.is_of_data() => {
                 format!(
                     "{there} does not support it ({}: unexpected result)",

@@ -160,9 +160,13 @@ pub async fn reduce(
     Ok(rows)
 }
 
-/// Returns the distance between the first and the last start of all workers.
+/// Returns the distance between the first and the last start of all workers; of a single one, that
+/// from the common start.
 async fn start_skew(group: &Group<'_>, outcomes: &[WorkerOutcome]) -> Result<Nanos, ExecError> {
-    let own = start_bounds(outcomes.iter().map(|outcome| outcome.started_ns));
+    let alone = group.world.size() == 1 && outcomes.len() == 1;
+    let common = alone.then_some(0);
+    let started = outcomes.iter().map(|outcome| outcome.started_ns);
+    let own = start_bounds(started.chain(common));
     let all = group
         .quietly(group.world.all_reduce(Combine::Max, own.to_vec()))
         .await?;

@@ -4,8 +4,8 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use rbench_comm::{Combine, Communicator};
 use rbench_sys::anchor::{Anchor, deal};
@@ -228,6 +228,37 @@ impl Remover {
             }
         }
     }
+}
+
+/// Removes names one after the other; `remove` says what was not removed. Returns that, and what
+/// `untouched` says of the names that were not reached because a call did not return.
+///
+/// # Errors
+/// When the ranks cannot communicate.
+pub async fn one_by_one<N: Send + Sync + 'static>(
+    group: &Group<'_>,
+    names: Vec<N>,
+    remove: impl Fn(&N) -> Option<String> + Send + 'static,
+    untouched: impl Fn(&[N], &str) -> Vec<String>,
+) -> Result<Vec<String>, ExecError> {
+    let names = Arc::new(names);
+    let reached = Arc::new(Mutex::new((0, Vec::new())));
+    let (all, state) = (Arc::clone(&names), Arc::clone(&reached));
+    let work = move || {
+        for name in all.iter() {
+            let left = remove(name);
+            let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
+            state.0 += 1;
+            state.1.extend(left);
+        }
+    };
+    let done = group.on_target(work, || 0).await?;
+    let state = reached.lock().unwrap_or_else(PoisonError::into_inner);
+    let (reached, mut left) = (state.0, state.1.clone());
+    if let Err(why) = done {
+        left.extend(untouched(&names[reached..], &why));
+    }
+    Ok(left)
 }
 
 /// Says that something was not removed, and why.

@@ -138,8 +138,11 @@ impl Target {
             Err(error) => {
                 // The directory is removed again; the first error is the one to report.
                 if let Some(dir) = found.workdir.filter(|_| found.keeper) {
+                    let path = dir.path().to_owned();
                     let remove = move |remover: &Remover| remover.with(|how| dir.remove(how)).ok();
-                    Remover::new(1).beside(group, remove).await?.ok();
+                    if let Err(why) = Remover::new(1).beside(group, remove).await? {
+                        group.trouble(&left_untouched(&path, &why));
+                    }
                 }
                 Err(error)
             }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
 
-use rbench_sys::waiting::found_family;
+use rbench_sys::waiting::start_family;
 use tokio::sync::oneshot;
 
 /// Work in a thread of its own. Dropping the value abandons the thread.
@@ -24,7 +24,7 @@ impl<T: Send + 'static> Helper<T> {
         let here = Arc::clone(&thread);
         std::thread::Builder::new()
             .spawn(move || {
-                here.store(found_family(), Ordering::Relaxed);
+                here.store(start_family(), Ordering::Relaxed);
                 // Nobody receives it if the thread was abandoned.
                 let _ = sender.send(work());
             })

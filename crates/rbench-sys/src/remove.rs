@@ -338,7 +338,7 @@ impl<'a> Crew<'a> {
     fn work(&self, first: impl FnOnce(&Self) -> Result<(), Stopped>) {
         thread::scope(|scope| {
             for _ in 1..self.how.threads {
-                // It inherits the caller's name, which says whose work it does.
+                // Without a name of its own it inherits the caller's, by which `waiting::family` finds it.
                 let helper = thread::Builder::new().stack_size(STACK);
                 // With fewer threads it only takes longer.
                 if helper.spawn_scoped(scope, || self.help()).is_err() {

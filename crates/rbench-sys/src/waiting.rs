@@ -146,7 +146,7 @@ fn threads() -> impl Iterator<Item = i32> {
 
 /// Names the calling thread by its number, which it returns. Threads that it starts without a name
 /// inherit this one, and form its [`family`].
-pub fn found_family() -> i32 {
+pub fn start_family() -> i32 {
     let thread = this_thread();
     if let Ok(name) = CString::new(family_name(thread)) {
         // Without the name, nothing is known of the threads that it starts.
@@ -344,7 +344,7 @@ mod tests {
         let (sender, receiver) = mpsc::channel();
         let (go, wait) = mpsc::channel::<()>();
         let founder = std::thread::spawn(move || {
-            let (founder, to) = (found_family(), sender.clone());
+            let (founder, to) = (start_family(), sender.clone());
             sender.send(founder).expect("received");
             let other = std::thread::spawn(move || {
                 to.send(this_thread()).expect("received");

@@ -264,8 +264,9 @@ impl BlockRunner {
         self.verify_from(source, Kind::ReadBack, gate, meter);
     }
 
-    /// Puts the writes and trims among the next `operations` into the backlog.
-    fn remember_pass(&mut self, steps: Steps, operations: u64, mut generation: u64) {
+    /// Puts the writes and trims among the next `operations` into the backlog; the first write is the
+    /// one after number `generation`. Returns the number of the last.
+    fn remember_pass(&mut self, steps: Steps, operations: u64, mut generation: u64) -> u64 {
         let repeats = self.context.job.verify.as_ref().is_some_and(|v| v.once);
         let mut room = ROOM;
         for step in steps.take(usize::try_from(operations).unwrap_or(usize::MAX)) {
@@ -278,7 +279,7 @@ impl BlockRunner {
                 Direction::Trim => true,
             };
             let what = planned(&step, Does::Check, generation);
-            // Like fio: the other writes of a pass are not counted if it visits each block.
+            // Like fio, which counts the writes of a pass only if it may write a block twice.
             if repeats && !trimmed {
                 self.leave_out_write(&what);
             }
@@ -289,6 +290,7 @@ impl BlockRunner {
                 room = ROOM.max(2 * self.checks.backlog.len());
             }
         }
+        generation
     }
 
     /// Reads back writes of the backlog, in the middle of the work.
@@ -349,20 +351,7 @@ impl BlockRunner {
         let repeats = self.context.job.verify.as_ref().is_some_and(|v| v.once);
         // A saved state names the write up to which an earlier run came.
         if (repeats || steps.revisits()) && self.checks.progress.is_none() {
-            self.remember_pass(steps, left, 0);
-            match repeats {
-                true => self.leave_once(),
-                false => {
-                    let all = latest(std::mem::take(&mut self.checks.backlog));
-                    all.iter()
-                        .for_each(|written| self.leave_out_write(&written.check()));
-                    self.checks.backlog = all;
-                }
-            }
-            let all = Source::Backlog(0, self.checks.backlog.len());
-            self.verify_from(all, Kind::ReadBack, gate, meter);
-            self.checks.backlog.clear();
-            return;
+            return self.verify_passes_only(steps, gate, meter);
         }
         let source = Source::Replay {
             steps: Box::new(steps),
@@ -370,6 +359,45 @@ impl BlockRunner {
             generation: 0,
         };
         self.verify_from(source, Kind::ReadBack, gate, meter);
+    }
+
+    /// Checks what an earlier run wrote pass by pass, in each pass every block once. A block that a
+    /// later pass overwrote in part is not checked.
+    fn verify_passes_only(&mut self, mut steps: Steps, gate: &Gate, meter: &mut Meter) {
+        let repeats = self.context.job.verify.as_ref().is_some_and(|v| v.once);
+        let endless = steps.expected().is_none();
+        let standing = (!endless).then(|| standing(steps.clone()));
+        let mut generation = 0;
+        while steps.clone().next().is_some() && !gate.stop.is_raised() && !self.accounts.over {
+            // A number of operations may end the last pass early.
+            let operations = match pass_length(steps.clone()) {
+                0 => u64::MAX,
+                operations => operations,
+            };
+            generation = self.remember_pass(steps.clone(), operations, generation);
+            if repeats {
+                self.leave_once();
+            } else {
+                let mut all = latest(std::mem::take(&mut self.checks.backlog));
+                all.retain(|written| !written.trimmed);
+                for written in &all {
+                    self.leave_out_write(&written.check());
+                }
+                self.checks.backlog = all;
+            }
+            if let Some(standing) = &standing {
+                let now = |w: &Written| standing.get(&(w.file, w.offset));
+                let stands = |w: &Written| now(w) == Some(&(w.length, w.trimmed));
+                self.checks.backlog.retain(stands);
+            }
+            let all = Source::Backlog(0, self.checks.backlog.len());
+            self.verify_from(all, Kind::ReadBack, gate, meter);
+            self.checks.backlog.clear();
+            if endless || operations == u64::MAX {
+                break;
+            }
+            steps.nth(usize::try_from(operations - 1).unwrap_or(usize::MAX));
+        }
     }
 
     /// Reads and checks all that `source` names, as a stretch of its own.
@@ -563,21 +591,40 @@ impl BlockRunner {
 
 /// The last write of each place, in the order of files and offsets.
 fn latest(all: Vec<Written>) -> Vec<Written> {
-    let mut last: BTreeMap<(u64, u64), Written> = BTreeMap::new();
-    for written in all {
-        let Written { file, offset, .. } = written;
-        let end = offset.saturating_add(written.length as u64);
-        // Like fio: a block that overlaps with a later one has changed.
-        while let Some((place, before)) = last.range(..(file, end)).next_back()
-            && place.0 == file
-            && place.1.saturating_add(before.length as u64) > offset
-        {
-            let place = *place;
-            last.remove(&place);
-        }
-        last.insert((file, offset), written);
-    }
+    let mut last = BTreeMap::new();
+    all.into_iter().for_each(|written| put(&mut last, written));
     last.into_values().collect()
+}
+
+/// The blocks that all of `steps` leave, by file and offset: their lengths, and whether they are
+/// trimmed.
+fn standing(steps: Steps) -> BTreeMap<(u64, u64), (usize, bool)> {
+    let mut last = BTreeMap::new();
+    for step in steps.filter(|step| step.direction != Direction::Read) {
+        let trimmed = step.direction == Direction::Trim;
+        put(
+            &mut last,
+            Written::of(&planned(&step, Does::Check, 0), trimmed),
+        );
+    }
+    let blocks = last.into_iter();
+    let blocks = blocks.map(|(place, written)| (place, (written.length, written.trimmed)));
+    blocks.collect()
+}
+
+/// Adds the next write to the last ones of each place. Like fio: a block that overlaps with a later
+/// one has changed.
+fn put(last: &mut BTreeMap<(u64, u64), Written>, written: Written) {
+    let Written { file, offset, .. } = written;
+    let end = offset.saturating_add(written.length as u64);
+    while let Some((place, before)) = last.range(..(file, end)).next_back()
+        && place.0 == file
+        && place.1.saturating_add(before.length as u64) > offset
+    {
+        let place = *place;
+        last.remove(&place);
+    }
+    last.insert((file, offset), written);
 }
 
 /// Operations up to the end of the pass.

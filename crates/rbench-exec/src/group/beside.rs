@@ -103,6 +103,24 @@ impl Group<'_> {
         work: impl FnOnce() -> T + Send + 'static,
         done: impl Fn() -> u64,
     ) -> Result<Result<T, String>, ExecError> {
+        self.watched(work, done, true).await
+    }
+
+    /// Like [`Group::on_target`], for work on all file systems of the host, which may rightly take
+    /// long: calls that do not return are reported, and given up only after a signal.
+    pub async fn on_host<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<Result<T, String>, ExecError> {
+        self.watched(work, || 0, false).await
+    }
+
+    async fn watched<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+        done: impl Fn() -> u64,
+        is_limited: bool,
+    ) -> Result<Result<T, String>, ExecError> {
         let stuck = self.control.stuck.borrow().clone();
         let mut helper = match stuck.map_or_else(|| Helper::start(work), Err) {
             Ok(helper) => helper,
@@ -119,7 +137,9 @@ impl Group<'_> {
                     _ = timer.tick() => {
                         let gap = checks.gap();
                         if let Some(thread) = helper.thread() {
-                            self.look_at_family(thread, &mut threads, gap)?;
+                            let limit = self.operation_limit().filter(|_| is_limited);
+                            let limit = self.limit_now(limit);
+                            self.check_family(thread, &mut threads, (gap, limit))?;
                         }
                     }
                 }
@@ -128,20 +148,22 @@ impl Group<'_> {
         self.attend(watched, done).await
     }
 
-    /// Checks a helper thread and those that it has started.
-    fn look_at_family(
+    /// Returns the longest time of a call from now on, with this limit as long as there is no signal.
+    fn limit_now(&self, limit: Option<Duration>) -> Option<Duration> {
+        match self.stop_reason() {
+            // The user does not wait for one call.
+            Some(StopReason::Signal(_)) => Some(limit.map_or(LONG, |limit| limit.min(LONG))),
+            _ => limit,
+        }
+    }
+
+    /// Checks a helper thread and those that it has started, `gap` after the last check.
+    fn check_family(
         &self,
         founder: i32,
         threads: &mut BTreeMap<i32, Observed>,
-        gap: Duration,
+        (gap, limit): (Duration, Option<Duration>),
     ) -> Result<(), String> {
-        let limit = match self.stop_reason() {
-            // The user does not wait for one call.
-            Some(StopReason::Signal(_)) => {
-                Some(self.operation_limit().map_or(LONG, |limit| limit.min(LONG)))
-            }
-            _ => self.operation_limit(),
-        };
         for thread in family(founder) {
             let observed = threads.entry(thread).or_default();
             // Successive calls may look the same, such as reads of one file.

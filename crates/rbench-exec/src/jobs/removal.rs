@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use nix::errno::Errno;
 use rbench_core::operations::NameEngine;
@@ -13,7 +12,7 @@ use super::layout::paths_of;
 use super::layout::{self, Whose};
 use super::{JobRound, Member};
 use crate::group::{ExecError, Group, Ranks};
-use crate::removal::left_untouched;
+use crate::removal::{left_untouched, one_by_one};
 use crate::target::gather_texts;
 
 impl JobRound<'_> {
@@ -97,24 +96,20 @@ pub(super) async fn remove(
         let texts = left_as_they_are(&paths, &why);
         return gather_texts(group, texts.into_iter().collect()).await;
     }
-    let paths = Arc::new(paths);
-    let all = Arc::clone(&paths);
-    let work = move || {
-        let failed = |Leftover { path, directory }: &Leftover| {
-            let removed = match directory {
-                true => files::remove_directory(path),
-                false => files::unlink_file(path),
-            };
-            match removed {
-                Ok(()) | Err(Errno::ENOENT) => None,
-                Err(errno) => Some(format!("{}: {} ({errno:?})", path.display(), errno.desc())),
-            }
+    let failed = |Leftover { path, directory }: &Leftover| {
+        let removed = match directory {
+            true => files::remove_directory(path),
+            false => files::unlink_file(path),
         };
-        all.iter().filter_map(failed).collect::<Vec<String>>()
+        match removed {
+            Ok(()) | Err(Errno::ENOENT) => None,
+            Err(errno) => Some(format!("{}: {} ({errno:?})", path.display(), errno.desc())),
+        }
     };
-    let left = group.on_target(work, || 0).await?;
-    let untouched = |lost: String| left_as_they_are(&paths, &lost).into_iter().collect();
-    gather_texts(group, left.unwrap_or_else(untouched)).await
+    let untouched =
+        |rest: &[Leftover], why: &str| left_as_they_are(rest, why).into_iter().collect();
+    let left = one_by_one(group, paths, failed, untouched).await?;
+    gather_texts(group, left).await
 }
 
 /// Message that files are not removed, which may be many.

@@ -55,6 +55,8 @@ pub async fn give_up(
     base: &Path,
     made: &BTreeSet<PathBuf>,
 ) -> Result<Vec<String>, ExecError> {
+    // The others learn here of a call that one rank gave up.
+    group.any_stuck().await?;
     let jobs = plan.rounds.iter().flatten();
     let temporary = jobs.filter(|job| job.files.standing.temporary);
     let paths: BTreeSet<PathBuf> = temporary

@@ -18,6 +18,9 @@ use super::ground::{
 };
 use crate::buffer::AlignedBuffer;
 
+/// The evidence of a file system whose reads return wrong data: nothing else is known of it.
+pub const WRONG_READ: &str = "read returned wrong data";
+
 /// An ability of a file system.
 #[derive(Debug)]
 pub struct Ability {
@@ -80,7 +83,7 @@ impl Ability {
                 {
                     return Verdict::Undecided(Evidence {
                         expected: String::new(),
-                        seen: "read returned wrong data".to_owned(),
+                        seen: WRONG_READ.to_owned(),
                         ..seen
                     });
                 }

@@ -207,7 +207,9 @@ const PROMISES: &[Promise] = &[
         "two mappings of one file see each other's stores",
         |g| {
             let (_fd, one) = mapped(g, MapFlags::MAP_SHARED)?;
-            let two = Mapping::new(g, &g.reopened("a")?, LENGTH)?;
+            // Both files stay open: closing one may flush it.
+            let other = g.reopened("a")?;
+            let two = Mapping::new(g, &other, LENGTH)?;
             one.store(g, 100, b"stored")?;
             two.read(g, 100, 6).bytes(b"stored")
         },

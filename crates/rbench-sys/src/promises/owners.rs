@@ -467,7 +467,7 @@ fn owned(g: &Ground, name: &str, bits: u32) -> Kept {
     g.chmod(name, bits).ready()
 }
 
-/// Errors with which the sticky bit keeps off others.
+/// Errors with which a sticky directory refuses others.
 const DENIED: [Errno; 2] = [Errno::EPERM, Errno::EACCES];
 
 fn sticky_directory(g: &Ground) -> Kept {

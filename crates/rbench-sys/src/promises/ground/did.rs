@@ -184,7 +184,7 @@ impl Did<FileStat> {
     }
 
     /// Expects this number of links, by the promise.
-    pub(in crate::promises) fn links(self, expected: u64) -> Kept {
+    pub(in crate::promises) fn links(self, expected: libc::nlink_t) -> Kept {
         self.has("links", expected, |found| found.st_nlink)
     }
 

@@ -53,7 +53,7 @@ mod needs_fuse {
     }
 
     #[test]
-    fn a_call_of_the_set_up_is_given_up_at_its_limit_and_is_no_misuse() {
+    fn a_call_of_the_set_up_is_given_up_at_its_limit_and_ends_with_1() {
         let hanging = Hanging::on_a_mount("--op-timeout 500ms --out out.json");
         let (code, said) = hanging.end("and is abandoned");
         let limit = said.contains("rank 0 on ") && said.contains("(--op-timeout) and is abandoned");

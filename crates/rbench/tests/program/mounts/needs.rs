@@ -104,9 +104,7 @@ mod needs_fuse {
             case(
                 &["read:flip@p=1"],
                 words("io --dir mnt --size 1m --rw randwrite", ""),
-                &[
-                    "writes at any offset (--rw randwrite): FS does not support it (pread64: unexpected result)",
-                ],
+                &["writes at any offset (--rw randwrite): FS: read returned wrong data (pread64)"],
             ),
             case(
                 &["fallocate:EOPNOTSUPP@after=0"],

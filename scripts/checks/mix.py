@@ -257,16 +257,18 @@ def ranks_share(program, folder, out):
 
 
 def calls(program, folder, seed):
-    """Returns the names of one worker's calls, in order."""
+    """Returns the calls of one worker on the files, in order, without descriptors and results."""
     trace = folder / "trace"
     text = "create, append 1k, close, open, read whole, close, stat, rename, delete"
     words = [program, "mix", "--dir", folder / "target", "--list", text, "--rounds", "60", "--seed", seed, "--files", "100"]
     names = "trace=openat,unlinkat,renameat,newfstatat,write"
     run(["strace", "-f", "-qq", "-o", trace, "-e", names, *words, "--quiet", "--no-round-trip"], quiet=True)
     lines = trace.read_text(errors="replace").splitlines()
-    # A line may be without its result: strace splits a call that another thread interrupts.
-    named = [line for line in lines if '"0/0/files/' in line]
-    return [(re.sub(r"^\d+ +(\w+)\(.*", r"\1", line), re.findall(r'"(0/0/files/[^"]*)"', line)) for line in named]
+    # A line may be without its result, and without what the call returns: strace splits a call that another thread
+    # interrupts.
+    called = re.compile(r"^\d+ +(\w+)\((.*?)(?:, \{st_mode.*|\) += .*| <unfinished.*)$")
+    found = [called.sub(r"\1 \2", line).rstrip(", ") for line in lines if '"0/0/files/' in line]
+    return [re.sub(r'\b\d+, (?=")', "", call) for call in found]
 
 
 def seeds_repeat(program, folder):

@@ -28,13 +28,9 @@ macro_rules! samples {
     };
 }
 
-/// Calls a check once for each row; `=>` stands between its arguments.
 #[cfg(test)]
-macro_rules! each {
-    ($check:ident: $($first:expr $(=> $more:expr)*;)+) => {
-        $($check($first $(, $more)*);)+
-    };
-}
+#[macro_use(each)]
+extern crate rbench_core;
 
 #[macro_use]
 mod letters;

@@ -4,6 +4,15 @@
 //!
 //! Nothing here touches a file system, MPI, the terminal or the environment.
 
+/// Calls a check of a test once for each row; `=>` stands between its arguments.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! each {
+    ($check:ident: $($first:expr $(=> $more:expr)*;)+) => {
+        $($check($first $(, $more)*);)+
+    };
+}
+
 #[macro_use]
 mod merge;
 

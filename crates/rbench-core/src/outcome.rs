@@ -339,7 +339,7 @@ pub struct PhaseOutcome {
     /// worker had more than one operation, if most operations of the first one
     /// failed, or if time was set aside.
     pub first_done: Option<FirstDone>,
-    /// Spread of the actual starts of all workers.
+    /// Spread of the actual starts of all workers; of a single one, its distance from the common start.
     pub start_skew: Nanos,
     /// Possible effect of caches; `None` where the question has no meaning.
     pub cache: Option<Cache>,

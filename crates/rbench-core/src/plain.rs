@@ -62,6 +62,16 @@ fn written_out(text: &str, steers: impl Fn(char) -> bool) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
+/// A word of a command line, quoted for a shell.
+pub fn shell_word(word: &str) -> String {
+    let bare = |c: char| c.is_alphanumeric() || "-_./:=,@%+".contains(c);
+    if !word.is_empty() && word.chars().all(bare) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}
+
 /// Ascending numbers with runs combined: `0-3,8`.
 pub fn ranges(numbers: &[u32]) -> String {
     let mut runs: Vec<(u32, u32)> = Vec::new();
@@ -127,5 +137,14 @@ mod tests {
         check(&[5], "5");
         check(&[0, 1, 2, 3], "0-3");
         check(&[0, 1, 4, 6, 7], "0-1,4,6-7");
+    }
+
+    #[test]
+    fn command_words_are_quoted_where_a_shell_needs_it() {
+        let check = |word: &str, expect: &str| assert_eq!(shell_word(word), expect);
+        check("--dir=/mnt/jfs", "--dir=/mnt/jfs");
+        check("two words", "'two words'");
+        check("", "''");
+        check("it's", r"'it'\''s'");
     }
 }

@@ -2,6 +2,7 @@
 
 use rbench_core::Nanos;
 
+use crate::arrival::OpenLoop;
 use crate::io::IoPlan;
 use crate::jobs::{JobPlan, JobsPlan};
 use crate::meta::{MetaPlan, PhaseKind, PhasePlan};
@@ -43,6 +44,11 @@ fn work_s(plan: &Plan, operations: f64, bytes: f64) -> f64 {
     operations / (OPERATIONS_PER_S * workers(plan)) + bytes / (BYTES_PER_S * f64::from(hosts))
 }
 
+/// The time of operations that take `work` seconds without their intended starts.
+fn paced(open: Option<OpenLoop>, operations: f64, work: f64) -> f64 {
+    open.map_or(work, |open| work.max(operations / open.rate))
+}
+
 fn of_items(plan: &Plan, meta: &MetaPlan) -> f64 {
     let most = meta.items_per_rank as f64 * f64::from(plan.ranks);
     let nodes = meta.nodes.saturating_mul(meta.loops) as f64 * f64::from(plan.ranks);
@@ -71,10 +77,9 @@ fn of_items(plan: &Plan, meta: &MetaPlan) -> f64 {
         };
         let work = work_s(plan, operations, bytes);
         match phase.deadline.map(seconds) {
-            // An open loop takes its time, however fast the target is.
             Some(deadline) if phase.open_loop.is_some() => deadline,
             Some(deadline) => deadline.min(work),
-            None => work,
+            None => paced(phase.open_loop, operations, work),
         }
     });
     phases.sum()
@@ -88,7 +93,8 @@ fn of_blocks(plan: &Plan, io: &IoPlan) -> f64 {
         Some(time) => phases * seconds(Nanos(time.0 + io.ramp.0)) + work_s(plan, 0.0, data),
         None => {
             let files = io.small.map_or(0, |small| small.files);
-            phases * work_s(plan, files as f64 * workers(plan), data)
+            let work = work_s(plan, files as f64 * workers(plan), data);
+            phases * paced(io.open_loop, io.operations() as f64 * workers(plan), work)
         }
     }
 }
@@ -116,14 +122,18 @@ fn of_mix(plan: &Plan, mix: &MixPlan) -> f64 {
         f64::from(plan.ranks)
     };
     let prepared = work_s(plan, names as f64 * sets, plan.data_bytes() as f64);
-    mix.time.map_or(0.0, seconds) + prepared
+    let rounds = mix.rounds.unwrap_or(0) as f64 * workers(plan);
+    let paced = paced(mix.open_loop, rounds, 0.0);
+    mix.time.map_or(paced, seconds) + prepared
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::io::Rw;
     use crate::resolve::{Facts, resolve};
-    use crate::spec::{Common, Meta, Ops, Spec, Workload};
+    use crate::spec::{Common, Io, Meta, Ops, Spec, Workload};
+    use rbench_core::Bytes;
 
     fn estimate(workload: Workload, threads: u32) -> f64 {
         let common = Common {
@@ -134,7 +144,7 @@ mod tests {
         let facts = Facts {
             host_of: vec![0],
             seed: 7,
-            engines: Vec::new(),
+            engines: vec![("psync", 1)],
             stonewalled: None,
         };
         let plan = resolve(&Spec { common, workload }, &facts).expect("a plan");
@@ -145,8 +155,6 @@ mod tests {
         Some(Nanos::SECOND)
     }
 
-    /// What a phase with a time limit prepares takes about as long again, and so does the removal
-    /// of what it created.
     #[test]
     fn a_phase_with_a_time_limit_takes_at_most_that() {
         let creation = |time, stonewall, items| {
@@ -168,12 +176,32 @@ mod tests {
         ] {
             assert!((1.9..without).contains(&limited), "{limited}");
         }
+        // What later phases find is bounded by the time of its creation.
+        let meta = Meta {
+            phases: Some(vec![PhaseKind::FileCreate, PhaseKind::FileStat]),
+            depth: Some(0),
+            items: Some(1_000_000),
+            stonewall: second(),
+            ..Meta::default()
+        };
+        let followed = estimate(Workload::Meta(meta), 4);
+        assert!(followed < 12.0, "{followed}");
         let few = creation(None, Some(Nanos(100_000_000_000)), Some(100));
         assert!(few < 3.0, "{few}");
         let ops = Ops {
             time: second(),
             ..Ops::default()
         };
+        let io = |rate| Io {
+            rw: Some(vec![Rw::Write]),
+            size: Some(Bytes(1 << 20)),
+            block: Some(Bytes(4096)),
+            rate,
+            ..Io::default()
+        };
+        let (free, slow) = (io(None), io(Some(64.0)));
+        let [free, slow] = [free, slow].map(|io| estimate(Workload::Io(Box::new(io)), 1));
+        assert!((slow - free).abs() > 3.0 && slow < 6.0, "{slow} {free}");
         let all = estimate(Workload::Ops(ops), 4);
         let rows = rbench_core::operations::OPS_ROWS.len() as f64;
         assert!((rows..4.0 * rows).contains(&all), "{all} for {rows} rows");

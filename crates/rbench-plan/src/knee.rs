@@ -465,6 +465,9 @@ impl Search {
     }
 }
 
+/// The workloads of a knee, in words.
+pub const WORKLOADS: &str = "io, meta, mix or fio";
+
 /// Form in which a workload takes its rate and its time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
@@ -480,14 +483,14 @@ impl Form {
     /// # Errors
     /// A sentence, if it has no rate, or already has options that the search sets.
     pub fn of(words: &[OsString]) -> Result<Form, SeriesError> {
-        named(words, "io, meta, mix or fio")?;
+        named(words, WORKLOADS)?;
         let name = words.first().map(|word| word.to_string_lossy());
         let form = match name.as_deref() {
             Some("io" | "meta" | "mix") => Form::Native,
             Some("fio") => Form::Fio,
             other => {
                 return Err(SeriesError(format!(
-                    "knee needs the workload io, meta, mix or fio: {} has no rate{}",
+                    "knee needs the workload {WORKLOADS}: {} has no rate{}",
                     other.unwrap_or("this"),
                     match other {
                         Some("mdtest" | "ops") => "; its operations are also phases of meta",

@@ -4,13 +4,9 @@
 //! Pure: the same Spec and [`Facts`] give the same Plan on every rank. Nothing here
 //! reads the machine, the file system or the clock.
 
-/// Calls a check once for each row; `=>` stands between its arguments.
 #[cfg(test)]
-macro_rules! each {
-    ($check:ident: $($first:expr $(=> $more:expr)*;)+) => {
-        $($check($first $(, $more)*);)+
-    };
-}
+#[macro_use(each)]
+extern crate rbench_core;
 
 pub mod arrival;
 pub mod cache;

@@ -382,7 +382,7 @@ impl Steps {
         self.covers
     }
 
-    /// True if a pass is longer than the files (`io_size`): it writes blocks again.
+    /// True if a pass is longer than the files (`io_size`): it visits blocks again.
     pub fn revisits(&self) -> bool {
         self.pass_bytes_max > self.total
     }

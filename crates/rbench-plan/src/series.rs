@@ -146,6 +146,9 @@ impl FromStr for Over {
     }
 }
 
+/// The workloads of a sweep, in words.
+pub const WORKLOADS: &str = "io, meta, ops, mdtest or fio";
+
 /// Checks that the words start with the name of a workload.
 ///
 /// # Errors
@@ -168,7 +171,7 @@ pub fn named(words: &[OsString], names: &str) -> Result<(), SeriesError> {
 /// that names the key: it occurs twice, is already an option of the workload, or has a
 /// value twice.
 pub fn product(over: &[Over], words: &[OsString]) -> Result<Vec<Cell>, SeriesError> {
-    named(words, "io, meta, ops, mdtest or fio")?;
+    named(words, WORKLOADS)?;
     for (at, one) in over.iter().enumerate() {
         let key = &one.key;
         if over[..at].iter().any(|other| other.key == *key) {

@@ -43,8 +43,8 @@ pub struct Common {
     pub pin: bool,
     /// Make rank r work on the items that rank r-N created [default: 0, its own items]
     ///
-    /// With N ranks on each host, no host stats or reads what it created. The next phase
-    /// uses the items of rank r-2N, and so on.
+    /// If ranks are placed host by host, N on each, no host stats or reads what it created. The
+    /// next phase uses the items of rank r-2N, and so on.
     #[arg(long, value_name = "N")]
     pub shift: Option<u32>,
     /// Drop the kernel's caches on every host before each phase that reads,
@@ -358,7 +358,8 @@ pub struct Io {
     ///
     /// end: once after the last write; with --files, on each file before it is closed.
     /// every=N: after every N writes and at the end. close: no fsync; the close is timed and
-    /// has a row of its own. never: neither is timed.
+    /// has a row of its own. never: neither is timed. With --files, the time of a file includes its
+    /// close in any case.
     #[arg(long, value_name = "RULE", value_parser = values::fsync)]
     pub fsync: Option<FsyncRule>,
     /// Run each phase for this time (s), repeating the work as needed

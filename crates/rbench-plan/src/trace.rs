@@ -278,6 +278,8 @@ pub mod why {
     pub const DEVICE: &str = "the creation of a device, a pipe or a socket";
     /// Attributes outside of the user's name space.
     pub const ATTRIBUTE: &str = "an extended attribute that does not start with `user.`";
+    /// Attributes whose names a trace lacks.
+    pub const CUT_OFF: &str = "an extended attribute whose name strace cut off (-s)";
     /// Calls of another layer.
     pub const MPI_IO: &str = "MPI-IO: its POSIX operations are in the trace too";
     /// Names that no system accepts.

@@ -356,25 +356,14 @@ fn start_unsure(_: &RunResult, phase: &PhaseResult) -> Option<Finding> {
     })
 }
 
-fn start_skew(_: &RunResult, phase: &PhaseResult) -> Option<Finding> {
-    let elapsed = phase.elapsed_s;
-    let (late, what) = match late_alone(phase) {
-        Some(late) => (late, "late"),
-        None => (phase.start_skew_s, "apart"),
-    };
-    (late > SKEW_FLOOR_S && late > SKEW_SHARE * elapsed).then(|| Finding {
-        weight: late / elapsed,
-        note: format!("{} {what} in {}", seconds(late), seconds(elapsed)),
+fn start_skew(result: &RunResult, phase: &PhaseResult) -> Option<Finding> {
+    let (skew, elapsed) = (phase.start_skew_s, phase.elapsed_s);
+    let alone = phase.has_one_worker(&result.world);
+    let what = if alone { "late" } else { "apart" };
+    (skew > SKEW_FLOOR_S && skew > SKEW_SHARE * elapsed).then(|| Finding {
+        weight: skew / elapsed,
+        note: format!("{} {what} in {}", seconds(skew), seconds(elapsed)),
     })
-}
-
-/// Time between the common start and the start of the only worker, s; `None` if there are several.
-/// The worker's time ends when the phase does.
-fn late_alone(phase: &PhaseResult) -> Option<f64> {
-    let worker = phase.workers.as_ref();
-    let worker = worker.filter(|all| all.workers == 1 && phase.given_up.is_none())?;
-    let own = worker.active.as_secs_f64() + worker.waited.as_secs_f64();
-    Some((phase.elapsed_s - own).max(0.0))
 }
 
 fn short_phase(result: &RunResult, phase: &PhaseResult) -> Option<Finding> {

@@ -151,7 +151,7 @@ pub async fn run(
     if said.is_empty() && code == SUCCESS {
         let _ = writeln!(
             said,
-            "{}: nothing to clean: no directory {PREFIX}… of an interrupted run is in it",
+            "{}: nothing to clean: it has no directory {PREFIX}… that is to be removed",
             what.dir.display()
         );
     }

@@ -164,7 +164,12 @@ fn with_directory(stop: Stop, launch: &Launch) -> Stop {
     match &stop.mistake {
         // A similar command would mislead.
         Some(Mistake::Command(word))
-            if !word.is_empty() && Path::new(&launch.cwd).join(word).is_dir() =>
+            if launch
+                .argv
+                .get(1)
+                .is_some_and(|first| first == word.as_str())
+                && !word.is_empty()
+                && Path::new(&launch.cwd).join(word).is_dir() =>
         {
             let word = plain(word);
             Stop::misuse(format!(

@@ -18,7 +18,7 @@ use nix::unistd::Pid;
 use rbench_cli::Record;
 use rbench_core::request::Event;
 use rbench_core::units::{counted, human_count};
-use rbench_core::{Clock as _, MonotonicClock, Nanos};
+use rbench_core::{Clock as _, MonotonicClock, Nanos, errno_of};
 use rbench_plan::trace::events::Events;
 use rbench_plan::trace::names::Names;
 use rbench_plan::trace::order::Order;
@@ -210,9 +210,8 @@ fn blocked() -> Result<SigSet, Errno> {
 fn wait(child: &mut Child, signals: &SigSet) -> Result<ExitStatus, Errno> {
     let pid = Pid::from_raw(child.id() as i32);
     loop {
-        let ended = child
-            .try_wait()
-            .map_err(|error| error.raw_os_error().map_or(Errno::ECHILD, Errno::from_raw))?;
+        let ended = child.try_wait();
+        let ended = ended.map_err(|error| errno_of(&error, Errno::ECHILD))?;
         if let Some(status) = ended {
             return Ok(status);
         }

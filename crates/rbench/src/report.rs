@@ -39,7 +39,7 @@ pub struct Report {
     pub trouble: Option<String>,
     /// The directory that was kept.
     pub kept: Option<PathBuf>,
-    /// True once the run has its directory, or its files are laid out.
+    /// At rank 0: true once there is a result to report, if only of a layout that failed.
     pub begun: bool,
     /// The reason why the run ended early; its measurements are still reported.
     pub broken: Option<ExecError>,

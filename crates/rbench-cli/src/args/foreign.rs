@@ -7,6 +7,8 @@ use std::ffi::OsString;
 use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use rbench_core::near::nearest;
+use rbench_core::plain::shell_word;
+use rbench_plan::{knee, series};
 
 use crate::Mistake;
 
@@ -153,7 +155,9 @@ fn in_another_form(argv: &[OsString], command: &clap::Command, typed: &str) -> O
         "--dir" if positional.is_some_and(names_directory) => Some(format!(
             "the directory comes without --dir: rbench {name} DIR"
         )),
-        word if positional.is_some_and(clap::Arg::is_last_set) => {
+        word if positional.is_some_and(clap::Arg::is_last_set)
+            && (word.starts_with("--") || !word.starts_with('-')) =>
+        {
             of_the_workload(argv, command, word)
         }
         word if word.starts_with("--") => None,
@@ -193,48 +197,66 @@ fn in_another_form(argv: &[OsString], command: &clap::Command, typed: &str) -> O
 fn of_the_workload(argv: &[OsString], command: &clap::Command, typed: &str) -> Option<String> {
     let name = command.get_name();
     let all = super::command();
-    let workload = |word: &str| {
-        WORKLOADS
-            .contains(&word)
-            .then(|| all.find_subcommand(word))?
+    let is_knee = name == "knee";
+    let workloads = if is_knee {
+        knee::WORKLOADS
+    } else {
+        series::WORKLOADS
     };
-    if workload(typed).is_some() {
-        return Some(format!(
-            "the workload follows --: rbench {name} … -- {typed} …"
-        ));
+    if all.find_subcommand(typed).is_some() {
+        let takes = workloads
+            .split([',', ' '])
+            .any(|workload| workload == typed);
+        return Some(match takes {
+            true => format!("the workload follows --: rbench {name} … -- {typed} …"),
+            false => format!("{name} takes the workloads {workloads}, after --"),
+        });
     }
-    let option = match typed.strip_prefix("--") {
-        Some(option) => option,
-        None if typed.starts_with('-') => return None,
-        None => "dir",
-    };
     let words: Vec<&str> = argv.iter().filter_map(|word| word.to_str()).collect();
+    let is_number = |value: &str| value.starts_with(|c: char| c.is_ascii_digit());
+    let (option, value) = match typed.strip_prefix("--") {
+        Some("rate" | "steadystate" | "ss") if is_knee => {
+            return Some("knee sets the rate of each step, from --from on".to_owned());
+        }
+        Some(option) => (option, value_of(&words, typed)),
+        None => ("dir", Some(typed)),
+    };
     let named = words
         .iter()
         .copied()
-        .filter(|word| workload(word).is_some());
-    let arg = |word: &str| {
-        let mut args = workload(word)?.get_arguments();
-        args.find(|arg| arg.get_long() == Some(option))
-    };
-    let (word, arg) = named
-        .chain(WORKLOADS)
-        .find_map(|word| Some((word, arg(word)?)))?;
-    let at = words.iter().position(|word| *word == typed);
-    let value = match at.and_then(|at| words.get(at + 1)) {
+        .filter(|word| WORKLOADS.contains(word));
+    let (workload, arg) = named.chain(WORKLOADS).find_map(|workload| {
+        let mut args = all.find_subcommand(workload)?.get_arguments();
+        let arg = args.find(|arg| arg.get_long() == Some(option))?;
+        Some((workload, arg))
+    })?;
+    let value = match value {
         _ if !arg.get_action().takes_values() => String::new(),
-        _ if !typed.starts_with('-') => format!(" {typed}"),
-        Some(value) if !value.starts_with('-') => format!(" {value}"),
-        _ => format!(" {}", arg.get_value_names().map_or("…", |names| &names[0])),
-    };
-    let own = if name == "knee" {
-        "--slo p99=10ms"
-    } else {
-        "--over threads=1,4"
+        // Other lists are one value, such as that of --phases.
+        Some(values) if !is_knee && values.contains(',') && values.split(',').all(is_number) => {
+            return Some(format!(
+                "values to sweep over are given with --over {option}={values}"
+            ));
+        }
+        Some(value) => format!(" {}", shell_word(value)),
+        None => format!(" {}", arg.get_value_names().map_or("…", |names| &names[0])),
     };
     Some(format!(
-        "--{option} is an option of the workload, which follows --: rbench {name} {own} -- {word} --{option}{value}"
+        "--{option} is an option of the workload, which follows --: rbench {name} … -- {workload} --{option}{value}"
     ))
+}
+
+/// The value of an option on a command line.
+fn value_of<'w>(words: &[&'w str], option: &str) -> Option<&'w str> {
+    let attached = |word: &&'w str| word.strip_prefix(option)?.strip_prefix('=');
+    let separate = || {
+        let at = words.iter().position(|word| *word == option)?;
+        words
+            .get(at + 1)
+            .copied()
+            .filter(|word| !word.starts_with('-'))
+    };
+    words.iter().find_map(attached).or_else(separate)
 }
 
 /// Workloads of `knee` and `sweep` with options of their own.
@@ -366,12 +388,20 @@ mod tests {
             "rbench meta --dri m1" => "a similar argument exists: '--dir'" => "--drop";
             "rbench io --dir m1 --bs 4 k" =>
                 "tip: a unit follows its number without a space: --bs 4k" => "--dir k";
-            "rbench knee --dir m1" =>
-                "which follows --: rbench knee --slo p99=10ms -- meta --dir m1\n" => "'-- --dir'";
+            "rbench knee --dir m1" => "follows --: rbench knee … -- meta --dir m1\n" => "'-- --dir'";
             "rbench sweep --over bs=4k,8k --direct io --dir m1" =>
-                "which follows --: rbench sweep --over threads=1,4 -- io --direct\n" => "-- --direct";
-            "rbench knee --slo p99=1ms /mnt/fs" =>
-                "which follows --: rbench knee --slo p99=10ms -- meta --dir /mnt/fs\n" => "-- /mnt/fs";
+                "follows --: rbench sweep … -- io --direct\n" => "-- --direct";
+            "rbench sweep --over n=1,2 --bs=4k -- io" => "sweep … -- io --bs 4k\n" => "-- --bs";
+            "rbench sweep --threads 1,2 -- io" => "given with --over threads=1,2\n" => "-- --threads";
+            "rbench sweep -over bs=4k -- io" => "a long option has two dashes: --over" => "workload";
+            "rbench sweep --over n=1,2 mdtest" => "rbench sweep … -- mdtest …\n" => "--dir";
+            "rbench knee --slo p99=1ms fio" => "rbench knee … -- fio …\n" => "--dir";
+            "rbench knee --slo p99=1ms /mnt/fs" => "knee … -- meta --dir /mnt/fs\n" => "-- /mnt/fs";
+            "rbench sweep --over n=1,2 --rw read,write -- io" => "io --rw read,write\n" => "over rw";
+            "rbench sweep --over n=1,2 compare" => "takes the workloads io, meta, ops, mdtest or fio" => "-- compare";
+            "rbench knee --slo p99=1ms ops" => "takes the workloads io, meta, mix or fio" => "-- ops";
+            "rbench knee --slo p99=1ms --dir /m* -- io" => "-- io --dir '/m*'\n" => "-- --dir";
+            "rbench knee --rate 100 -- io" => "tip: knee sets the rate of each step" => "-- --rate";
             "rbench io --dir m1 data" => "unexpected argument 'data'" => "tip:";
         }
     }

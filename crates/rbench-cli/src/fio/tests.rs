@@ -366,7 +366,7 @@ fn every_option_is_in_the_help_and_once_in_the_table() {
 }
 
 #[test]
-fn a_letter_stands_in_the_help_before_the_option_that_has_it() {
+fn the_help_shows_a_letter_before_its_option_and_nothing_before_others() {
     for start in ["\n  -h, --help  ", "\n  --bs=SIZE[,...]  "] {
         assert!(help().contains(start), "{}", help());
     }

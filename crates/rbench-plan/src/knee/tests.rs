@@ -38,7 +38,7 @@ fn steps(search: &Search, reached: Reached, answer: impl Fn(Step, usize) -> Trie
     let mut tried = Vec::new();
     while let Some(step) = search.next(reached, &tried) {
         tried.push(answer(step, tried.len()));
-        assert!(tried.len() < 60, "it ends: {tried:?}");
+        assert!(tried.len() < 40, "it ends: {tried:?}");
     }
     tried
 }

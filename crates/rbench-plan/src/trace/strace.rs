@@ -1,5 +1,5 @@
-//! The output of `strace -f -y -ttt -T -s 0` as a trace. Descriptors are tracked through `open`, `dup`,
-//! `fcntl`, `fork`, `clone`, `unshare`, `close` and `exec`, working directories through `chdir`.
+//! The output of `strace -f -y -ttt -T -s 0` as a trace. Descriptors are tracked through `open`,
+//! `dup`, `fcntl`, `fork`, `clone`, `unshare`, `close` and `exec`, working directories through `chdir`.
 //!
 //! As in the kernel, `close` frees a descriptor when it starts, and `dup2` replaces one when it
 //! starts, no matter how long they take. Descriptors returned by `open` and `fcntl` exist when

@@ -101,7 +101,10 @@ fn meaning(comparison: &Comparison) -> String {
     let options = &comparison.options;
     let chance = percent(1.0 - options.confidence);
     let within_runs = |row: &Row| {
-        matches!(row.base, Basis::Iterations(_))
+        row.base != Basis::Published
+            && [row.base, row.new]
+                .iter()
+                .any(|basis| matches!(basis, Basis::Iterations(_)))
             && matches!(row.verdict, Verdict::Slower | Verdict::Faster)
     };
     let alternate = match comparison.rows.iter().any(within_runs) {

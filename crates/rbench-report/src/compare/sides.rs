@@ -36,7 +36,8 @@ impl Side {
         let title = short(full.rsplit('/').next().unwrap_or(&full));
         let files = files(runs, |run| (run.name, &run.result.run.labels));
         let own = name(&files).or_else(|| file(&files, 1));
-        let own = own.map(|own| short(&own)).filter(|own| *own != title);
+        let own = own.map(|own| short(&own));
+        let own = own.filter(|own| *own != title && is_name(own));
         let base = Side {
             title,
             lines: vec![format!("{full}: {}", column.set.title)],
@@ -141,15 +142,17 @@ fn titles(base: &[File<'_>], new: &[File<'_>]) -> [String; 2] {
         .chain(by_file)
         .filter_map(|[base, new]| {
             let titles = [short(&base?), short(&new?)];
-            // A number alone is not read as a name.
-            let names = titles
-                .iter()
-                .all(|title| title.contains(char::is_alphabetic));
+            let names = titles.iter().all(|title| is_name(title));
             (names && titles[0] != titles[1]).then_some(titles)
         });
     titles
         .next()
         .unwrap_or_else(|| ["BASE", "NEW"].map(str::to_owned))
+}
+
+/// Returns true if people read it as a name: not a number alone.
+fn is_name(title: &str) -> bool {
+    title.contains(char::is_alphabetic)
 }
 
 /// The label `name`, as far as the files of a side share it.
@@ -187,9 +190,15 @@ fn common(names: &[String]) -> Option<String> {
             .take_while(|(a, b)| a == b);
         same.map(|(c, _)| c).collect()
     });
+    let ends_here = |name: &String| {
+        let next = name[shared.len()..].chars().next();
+        next.is_none_or(|next| !next.is_alphabetic())
+    };
     let shared = match others.is_empty() {
         true => shared.as_str(),
-        false => without_number(&shared),
+        false if names.iter().all(ends_here) => without_number(&shared),
+        // Not a part of a word.
+        false => without_number(shared.trim_end_matches(char::is_alphabetic)),
     };
     (!shared.is_empty()).then(|| shared.to_owned())
 }
@@ -268,6 +277,16 @@ mod tests {
             &[("before-1.json", ""), ("before-2.json", "")],
             &[("after10.json", ""), ("after11.json", "")],
             ["before", "after"],
+        );
+        check(
+            &[("before-a.json", ""), ("before-b.json", "")],
+            &[("ext4-read.json", ""), ("ext4-rand.json", "")],
+            ["before", "ext4"],
+        );
+        check(
+            &[("old.json", ""), ("orig.json", "")],
+            &[("new.json", "")],
+            ["BASE", "NEW"],
         );
         check(
             &[("20261128T093000-meta-ext4-before.json", "")],

@@ -67,7 +67,7 @@ pub fn section(runs: &[Shown<'_>]) -> Markup {
         div.wide { table.bars {
             thead { tr {
                 th { "Operation" }
-                th.left title="operations without error / elapsed time; of several iterations the mean" { "Items per second" @if wide { ", logarithmic" } }
+                th.left title="operations without error / elapsed time (in the table of rbench ops, the workers' own time); of several iterations the mean" { "Items per second" @if wide { ", logarithmic" } }
                 th.left title="the bar goes from the median to the 99th percentile, on a logarithmic scale; response times in an open loop" { "Latency, p50 to p99, logarithmic" }
             } }
             tbody { @for bars in &bars { tr {

@@ -9,6 +9,7 @@ use rbench_core::units::{human_bandwidth, human_count, human_nanos, human_rate};
 
 use super::list;
 use crate::figures::{Figure, Output, Row, about};
+use crate::ops;
 use crate::schema::{HostResult, PhaseResult, RunResult, SummaryRow};
 use crate::summary::{BYTES_PER_S, OPS_PER_S, is_short};
 use crate::table::{NONE, printable};
@@ -26,9 +27,8 @@ pub fn operations(result: &RunResult) -> Markup {
     }
     let reached: BTreeSet<u32> = result.phases.iter().map(|phase| phase.iteration).collect();
     let rows = Row::all(result);
-    let known = rows
-        .iter()
-        .any(|row| precision(result, row, OPS_PER_S).is_some());
+    let has_interval = |row: &Row<'_>| precision(result, row, OPS_PER_S).is_some();
+    let known = !ops::is_table(result) && rows.iter().any(has_interval);
     html! {
         (table(result, "All iterations", rows))
         p.note {
@@ -57,6 +57,11 @@ fn lines_of(result: &RunResult, row: &Row<'_>) -> Vec<Vec<String>> {
     let mut lines = lines(row);
     for (cell, text) in CELLS.iter().zip(lines[0].iter_mut().skip(1)) {
         let unit = match cell.alone {
+            // Its iterations have no interval by the workers' own time.
+            "Items/s" if ops::is_table(result) => {
+                *text = row.text(ops::rate(result), "");
+                continue;
+            }
             "Items/s" => OPS_PER_S,
             "Bandwidth" => BYTES_PER_S,
             _ => continue,
@@ -91,7 +96,9 @@ fn table(result: &RunResult, first: &str, rows: Vec<Row<'_>>) -> Markup {
                 }
                 tr { @for i in groups().flatten().filter(|i| !group(i).is_empty()) {
                     @let cell = &CELLS[*i - 1];
-                    th title=(cell.about()) { (cell.title) }
+                    @let is_rate = cell.alone == "Items/s" && ops::is_table(result);
+                    @if is_rate { th title=(about(ops::rate(result), "")) { "while active" } }
+                    @else { th title=(cell.about()) { (cell.title) } }
                 } }
             }
             tbody { @for lines in &all { @for (n, line) in lines.iter().enumerate() { tr.sub[n > 0] {

@@ -182,7 +182,8 @@ pub(crate) fn conclusion(series: &SeriesResult, knee: &KneeResult) -> String {
             all_workers(count)
         )),
         Some(Limit::Target) if !memory => text.push_str(&format!(
-            " At {at}, the workers had time to spare: the limit is that of the file system."
+            " At {at}, the workers were not busy all the time, but operations may have waited for a free one. If more \
+             threads or depth do not raise the limit, it is that of the file system."
         )),
         Some(Limit::Target) | None => {}
     }
@@ -194,8 +195,9 @@ pub(crate) fn conclusion(series: &SeriesResult, knee: &KneeResult) -> String {
 fn limit_at(series: &SeriesResult, knee: &KneeResult) -> Option<Limit> {
     let failed = |step: &&KneeStep| step.rate == knee.failed && step.held == Some(false);
     let step = knee.steps.iter().rfind(failed)?;
-    // A mix that found no files to work on has shown no limit.
-    if step.reasons.iter().all(|reason| reason == "missed") {
+    // Errors, and a mix that found no files to work on, have shown no limit.
+    let shows_none = |reason: &String| matches!(reason.as_str(), "missed" | "errors");
+    if step.reasons.iter().all(shows_none) {
         return None;
     }
     let mut limits = judged(series, step).map(|phase| limit(phase.workers.as_ref()));

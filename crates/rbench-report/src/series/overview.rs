@@ -74,11 +74,23 @@ fn operations(
 }
 
 fn answered_by_memory(series: &SeriesResult) -> Vec<String> {
-    operations(series, |phase| match memory(phase) {
-        Memory::All => Some(phase.label.clone()),
-        Memory::Part => Some(format!("a part of {}", phase.label)),
-        Memory::None => None,
-    })
+    let labels = operations(series, |phase| Some(phase.label.clone()));
+    let answered = |label: String| {
+        let phases = results(series).flat_map(|result| &result.phases);
+        match of_all(phases.filter(|phase| phase.label == label)) {
+            Memory::All => Some(label),
+            Memory::Part => Some(format!("a part of {label}")),
+            Memory::None => None,
+        }
+    };
+    labels.into_iter().filter_map(answered).collect()
+}
+
+/// The part of several phases that the host's memory answered.
+fn of_all<'p>(phases: impl Iterator<Item = &'p PhaseResult>) -> Memory {
+    let parts = phases.map(memory);
+    let joined = parts.reduce(|one, other| if one == other { one } else { Memory::Part });
+    joined.unwrap_or(Memory::None)
 }
 
 /// The cache verdict, and the duration of a request that reaches the file system.
@@ -203,11 +215,7 @@ fn throughput(series: &SeriesResult) -> Option<String> {
         .flat_map(Row::finished)
         .filter_map(|row| {
             let moved = row.show("bandwidth", "")?;
-            let memory = row
-                .phases
-                .first()
-                .map_or(Memory::None, |phase| memory(phase));
-            let from = match memory {
+            let from = match of_all(row.phases.iter().copied()) {
                 Memory::All => " (this host's memory)",
                 Memory::Part => " (partly this host's memory)",
                 Memory::None => "",
@@ -242,8 +250,8 @@ fn failures(series: &SeriesResult) -> Option<String> {
 /// The rates of a phase by number of threads.
 struct Scaling {
     label: String,
-    /// True if the host's memory answered at every number of threads.
-    memory: bool,
+    /// The part that the host's memory answered, over all numbers of threads.
+    memory: Memory,
     /// Threads per rank, and operations per second of all ranks.
     rates: Vec<(u32, f64)>,
 }
@@ -252,15 +260,15 @@ impl Scaling {
     fn of(series: &SeriesResult, name: &str) -> Option<Scaling> {
         let mut scaling = Scaling {
             label: String::new(),
-            memory: true,
+            memory: Memory::None,
             rates: Vec::new(),
         };
+        let mut measured = Vec::new();
         for cell in &series.cells {
             let Some((threads, row)) = threads_of(cell).zip(cell.result.as_ref()) else {
                 continue;
             };
-            let mut own = row.phases.iter().filter(|phase| phase.name == name);
-            scaling.memory &= own.any(|phase| memory(phase) == Memory::All);
+            measured.extend(row.phases.iter().filter(|phase| phase.name == name));
             let rows = Row::finished(row);
             let row = rows.into_iter().find(|row| row.name() == name);
             if let Some((label, rate)) = row.and_then(|row| Some((row.label(), row.rate()?))) {
@@ -268,6 +276,7 @@ impl Scaling {
                 scaling.rates.push((threads, rate));
             }
         }
+        scaling.memory = of_all(measured.into_iter());
         (scaling.rates.len() > 1).then_some(scaling)
     }
 
@@ -287,7 +296,7 @@ impl Scaling {
     }
 
     fn text(&self) -> String {
-        if self.memory {
+        if self.memory == Memory::All {
             let fastest = self.rates.iter().map(|(_, rate)| *rate).fold(0.0, f64::max);
             return format!(
                 "{} came from this host's memory (up to {}/s), which says nothing about the mount",
@@ -300,19 +309,22 @@ impl Scaling {
             let s = if threads == 1 { "" } else { "s" };
             format!("{threads} thread{s} per rank ({}/s", human_rate(rate))
         };
+        let label = match self.memory {
+            Memory::Part => format!("{} (partly from this host's memory)", self.label),
+            Memory::None | Memory::All => self.label.clone(),
+        };
         match self.stops_at() {
             Some(place) => {
                 let ((_, rate), (threads, next)) = (self.rates[place], self.best_after(place));
                 let change = (next / rate - 1.0) * 100.0;
                 format!(
-                    "{} stops scaling at {}; {threads} threads: {change:+.0} %)",
-                    self.label,
+                    "{label} stops scaling at {}; {threads} threads: {change:+.0} %)",
                     at(place)
                 )
             }
             None => {
                 let last = self.rates.len() - 1;
-                format!("{} still scales at {})", self.label, at(last))
+                format!("{label} still scales at {})", at(last))
             }
         }
     }
@@ -333,7 +345,7 @@ fn next(
 ) -> String {
     let dir = &first.target.path;
     let broken = |check: &CheckResult| tried(check).any(|p| p.verdict == PromiseVerdict::Broken);
-    let grows = |rates: &Scaling| !rates.memory && rates.stops_at().is_none();
+    let grows = |rates: &Scaling| rates.memory == Memory::None && rates.stops_at().is_none();
     let evidence = Evidence::of(first.target.fs_type.as_deref().unwrap_or_default());
     let (command, why) = if series.check.as_ref().is_some_and(broken) {
         (
@@ -381,7 +393,7 @@ mod tests {
         let threads = (0..).map(|power| 1 << power);
         Scaling {
             label: "File stat".to_owned(),
-            memory: false,
+            memory: Memory::None,
             rates: threads.zip(rates.iter().copied()).collect(),
         }
     }
@@ -398,11 +410,18 @@ mod tests {
         let text = "File stat still scales at 2 threads per rank (190/s)";
         assert_eq!(scaling(&[100.0, 190.0]).text(), text);
         let cached = Scaling {
-            memory: true,
+            memory: Memory::All,
             ..scaling(&[100.0, 190.0])
         };
         let start = "File stat came from this host's memory (up to 190/s)";
         assert!(cached.text().starts_with(start));
+        let partly = Scaling {
+            memory: Memory::Part,
+            ..scaling(&[100.0, 190.0])
+        };
+        let text =
+            "File stat (partly from this host's memory) still scales at 2 threads per rank (190/s)";
+        assert_eq!(partly.text(), text);
         let text = scaling(&[100.0, 0.0]).text();
         assert!(text.ends_with("2 threads: -100 %)"));
     }

@@ -61,6 +61,8 @@ const fn files(phase: &'static str, label: &'static str, limits: [f64; 4]) -> Ro
     row(phase, label, Unit::Files, limits)
 }
 
+/// Of each, the values above which it is usual and good, and the costs (ms) below which it is good and
+/// usual.
 const ROWS: [Row; 5] = [
     data("write", "Write big file", [100.0, 200.0, 10.0, 50.0]),
     data("read", "Read big file", [100.0, 200.0, 10.0, 50.0]),

@@ -146,7 +146,7 @@ fn host_cells(name: &mut String, host: &HostResult, share: Option<f64>) -> Vec<S
 /// A line for each phase: duration, start skew, slowest rank. Without details, only phases with a
 /// slow rank. Nothing for a single worker.
 pub fn ranks(result: &RunResult, view: View) -> String {
-    let one_worker = |p: &PhaseResult| p.rank_count() < 2 && p.start_skew_s == 0.0;
+    let one_worker = |p: &PhaseResult| p.has_one_worker(&result.world);
     if result.phases.iter().all(one_worker) {
         return String::new();
     }

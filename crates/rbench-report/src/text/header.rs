@@ -1,6 +1,6 @@
 //! The header of the report: command, hosts, target, settings, and the cost of measuring.
 
-use rbench_core::plain::ranges;
+use rbench_core::plain::{ranges, shell_word};
 use rbench_core::units::human_nanos;
 use serde_json::Value;
 
@@ -300,16 +300,6 @@ fn plain(value: &Value) -> String {
     }
 }
 
-/// A word of a command line, quoted for a shell.
-fn shell_word(word: &str) -> String {
-    let bare = |c: char| c.is_alphanumeric() || "-_./:=,@%+".contains(c);
-    if !word.is_empty() && word.chars().all(bare) {
-        word.to_owned()
-    } else {
-        format!("'{}'", word.replace('\'', r"'\''"))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -374,14 +364,5 @@ mod tests {
         check(Some((0.0, 4.0)), ", drift +0.0 ppm (+/- 4.0)");
         check(Some((300.0, 40.0)), ", drift +300.0 ppm (+/- 40.0)");
         check(Some((30.0, 40.0)), "");
-    }
-
-    #[test]
-    fn command_words_are_quoted_where_a_shell_needs_it() {
-        let check = |word: &str, expect: &str| assert_eq!(shell_word(word), expect);
-        check("--dir=/mnt/jfs", "--dir=/mnt/jfs");
-        check("two words", "'two words'");
-        check("", "''");
-        check("it's", r"'it'\''s'");
     }
 }

@@ -303,7 +303,7 @@ fn the_limit_is_said_to_be_of_the_workers_or_of_the_file_system() {
         render(&series(cells.clone()), View::default()).replace('\n', " ")
     };
     let target = limited([60, 3, 37]);
-    let words = "At 1,250, the workers had time to spare: the limit is that of the file system.";
+    let words = "At 1,250, the workers were not busy all the time, but operations may have waited";
     assert!(target.contains(words), "{target}");
     let workers = limited([97, 3, 0]);
     let words =
@@ -361,11 +361,22 @@ fn failed_operations_and_missing_ones_are_no_rate_that_held() {
     let mut failing = cell(1, ("search", 1000.0), (1000, 3, 0));
     if let Some(result) = &mut failing.result {
         result.phases[0].errors.insert("EIO".to_owned(), 1);
+        result.phases[0].workers = Some(Effort {
+            workers: 16,
+            active: Nanos(MS),
+            in_calls: Nanos(MS),
+            full: Nanos(MS),
+            ..Effort::default()
+        });
     }
     let closed = || cell(0, ("closed", 0.0), (4000, 0, 0));
     let series_of = |other: CellResult| series(vec![closed(), other]);
     let step = |series: &SeriesResult| series.knee.as_ref().expect("a knee").steps[1].clone();
-    assert_eq!(step(&series_of(failing)).reasons, ["errors"]);
+    let failed = series_of(failing);
+    assert_eq!(step(&failed).reasons, ["errors"]);
+    // They have shown no limit, although all workers were busy.
+    let text = render(&failed, View::default());
+    assert!(!text.contains("busy all the time"), "{text}");
     // A tenth of the due operations.
     let short = series_of(cell(1, ("search", 10_000.0), (1000, 3, 0)));
     let trouble = short.knee.as_ref().and_then(|knee| knee.trouble.clone());

@@ -312,23 +312,16 @@ fn start_skew_may_be_a_tenth_of_the_phase_or_a_millisecond() {
 }
 
 #[test]
-fn an_only_worker_may_start_as_late() {
-    let late = |workers: u64, active_ns: u64| {
-        finds("start-skew", |p| {
-            p.start_skew = Nanos(0);
-            p.elapsed = Nanos(20_000_000);
-            p.effort = Effort {
-                workers,
-                active: Nanos(active_ns),
-                waited: Nanos(8_000_000),
-                ..Effort::default()
-            };
-        })
-    };
-    assert!(!late(1, 10_000_000));
-    assert!(late(1, 9_999_999));
-    assert!(!late(2, 9_999_999));
-    assert!(!late(1, 14_000_000));
+fn a_single_worker_starts_late_and_several_start_apart() {
+    for (ranks, threads, word) in [(1, 1, "late"), (1, 2, "apart"), (2, 1, "apart")] {
+        let mut phase = Made::on(1, ranks, 500, 0, 100_000).phase("p", "The phase", OpKind::Stat);
+        phase.start_skew = Nanos(100_000_000);
+        let mut result = run(1, ranks, meta_spec(), vec![phase]);
+        result.world.threads_per_rank = threads;
+        rbench_report::finish(&mut result);
+        let text = message(&result, "start-skew");
+        assert!(text.contains(&format!("100 ms {word} in ")), "{text}");
+    }
 }
 
 #[test]

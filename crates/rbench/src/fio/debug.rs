@@ -11,9 +11,9 @@ use rbench_report::fio::Machine;
 use crate::front::Scope;
 
 /// Messages, each after its kind.
-macro_rules! tell {
-    ($told:ident: $($kind:literal: $what:literal $(, $value:expr)*;)+) => {
-        $($told.line($kind, format_args!($what $(, $value)*));)+
+macro_rules! lines {
+    ($debug:ident: $($kind:literal: $what:literal $(, $value:expr)*;)+) => {
+        $($debug.line($kind, format_args!($what $(, $value)*));)+
     };
 }
 
@@ -28,7 +28,7 @@ pub fn of_plan(scope: Scope<'_>, kinds: &[&str]) -> String {
     let mut told = Told::new(kinds);
     let ranks = scope.plan.ranks;
     let (rounds, kept) = (jobs.rounds.len(), rbench_sys::limits::counter_is_kept());
-    tell! { told:
+    lines! { told:
         "process": "rank 0 of {ranks} runs {rounds} rounds of jobs";
         "time": "the kernel keeps time by the processor's counter: {kept}";
     }
@@ -68,7 +68,7 @@ fn job_lines(told: &mut Told<'_>, round: usize, job: &JobPlan) {
     }
     let (seed, distribution) = (pattern.seed, &pattern.distribution);
     let compressed = report.as_ref().is_some_and(|report| report.logs.compressed);
-    tell! { told:
+    lines! { told:
         "job": "{name}: round {round}, {numjobs} workers of each rank, {pattern:?}";
         "process": "{name}: {process:?}";
         "file": "{name}: {files:?}";

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use rbench_cli::Format;
 use rbench_cli::series::SeriesOptions;
 use rbench_core::plain::plain;
+use rbench_core::plain::shell_word;
 use rbench_core::units::counted;
 use rbench_plan::series::Cell;
 use rbench_report::schema::{
@@ -336,7 +337,8 @@ impl Record {
                     1 => "",
                     _ => ", launched like this series",
                 };
-                to_stderr(&format!("to continue: rbench --resume {out}{launched}\n"));
+                let file = shell_word(&out);
+                to_stderr(&format!("to continue{launched}: rbench --resume {file}\n"));
             }
         }
         code

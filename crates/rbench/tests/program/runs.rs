@@ -488,7 +488,7 @@ fn clean_removes_what_a_killed_run_left_and_nothing_else() {
     assert_eq!(place.entries("target"), others);
     assert_eq!(place.entries("elsewhere").len(), 1);
     let nothing = place.run("clean target");
-    let said = "target: nothing to clean: no directory rbench.… of an interrupted run is in it\n";
+    let said = "target: nothing to clean: it has no directory rbench.… that is to be removed\n";
     assert_eq!(text(&nothing.stdout), said);
 }
 

@@ -6,7 +6,7 @@ use super::State;
 use super::calls::{Found, Made, Skip};
 use super::text::flags;
 use crate::trace::names::attribute;
-use crate::trace::{Op, Other, Target};
+use crate::trace::{Op, Other, Target, why};
 
 impl State {
     pub(super) fn attributes(&mut self, made: &Made<'_>, name: &str) -> Found<Option<Op>> {
@@ -62,6 +62,9 @@ impl State {
         if name.contains("list") {
             let length = made.length(2)?.min(1 << 16);
             return Ok(on.op(Call::Listxattr).moving(length));
+        }
+        if made.arg(1)?.ends_with("\"...") {
+            return Err(Skip::LeftOut(why::CUT_OFF));
         }
         let attribute = Other::Bytes(attribute(&made.name(1)?)?);
         let op = match name.trim_start_matches(['f', 'l']) {

@@ -127,7 +127,9 @@ CASES = {
     "ignore_error": [("same", f"{READ} --ignore_error=EIO,ENOSPC")],
     "invalidate": [("same", f"{READ} --invalidate=0")],
     "io_size": [("same", f"{WRITE} --io_size=256k"), ("same", f"{RAND} --io_size=64k"), ("same", f"{READ} --io_limit=16k"),
-                ("same", f"{TRIMWRITE} --io_size=16k"), ("same", f"{TRIM} --io_size=128k"),
+                ("same", f"{WRITE} --io_size=160k --loops=2"), ("same", f"{WRITE} --io_size=66k --loops=2"),
+                ("same", f"{WRITE} --io_size=16k --loops=3"), ("same", f"{WRITE} --io_size=160k --verify=crc32c"),
+                ("same", f"{READ} --io_size=160k --loops=4"), ("same", f"{TRIMWRITE} --io_size=16k"), ("same", f"{TRIM} --io_size=128k"),
                 ("same", "--rw=read --io_size=50% --filename={dir}/have"), ("fails", f"{READ} --io_size=200%")],
     # With offload fio 3.33 itself sometimes hangs, even when reading: see rbench-exec, jobs/course.rs.
     "io_submit_mode": [("same", f"{WRITE} --io_submit_mode=inline"), ("fails", f"{WRITE} --io_submit_mode=foo")],

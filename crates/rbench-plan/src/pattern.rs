@@ -29,6 +29,7 @@ use crate::jobs::{
     BlockSizes, Course, Direction, Distribution, Each, Favourites, FileService, JobPlan, Sequel,
 };
 
+mod budget;
 pub(crate) mod draw;
 mod files;
 mod parts;
@@ -40,6 +41,7 @@ mod zones;
 
 pub use files::{file_path, file_size, shares_files};
 
+use budget::Budget;
 use draw::Choice;
 use place::Active;
 
@@ -155,17 +157,6 @@ impl Regions {
     }
 }
 
-/// Limits of a worker's work.
-#[derive(Debug, Clone, Copy)]
-struct Budget {
-    /// Bytes of a pass; `None` for those of its files.
-    bytes: Option<u64>,
-    /// Most operations of a pass.
-    ios: u64,
-    /// Number of passes; `u64::MAX` until the time is up.
-    passes: u64,
-}
-
 /// Identity of a worker in its job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Part {
@@ -190,8 +181,10 @@ pub struct Steps {
     rest: bool,
     drawing: Drawing,
     budget: Budget,
-    /// Bytes of a pass.
+    /// Bytes of this pass.
     pass_bytes_max: u64,
+    /// True if a pass ends with its files.
+    all_of_files: bool,
     /// Files in current use; `done` of them are complete.
     active: Vec<Active>,
     done: usize,
@@ -208,7 +201,8 @@ pub struct Steps {
     pass: u64,
     pass_bytes: u64,
     pass_ios: u64,
-    /// Operations of the previous passes.
+    /// Bytes and operations of the previous passes.
+    bytes_before: u64,
     issued_before: u64,
     /// Operations of the first pass, after its end.
     first_pass: Option<u64>,
@@ -257,14 +251,7 @@ impl Steps {
             (all * u128::from(percent) / 100) as u64
         };
         let bytes = pace.io_size.or_else(|| pace.io_share.map(share));
-        let budget = Budget {
-            bytes: bytes.map(|bytes| bytes.saturating_mul(both)),
-            ios: pace.number_ios.unwrap_or(u64::MAX).saturating_mul(both),
-            passes: match pace.time_based {
-                true => u64::MAX,
-                false => pace.loops.max(1),
-            },
-        };
+        let ios = pace.number_ios.unwrap_or(u64::MAX).saturating_mul(both);
         // A special course visits whole blocks only.
         let cut = |length: u64| match job.pattern.rest || !rules.course.is_plain() {
             true => length,
@@ -279,6 +266,12 @@ impl Steps {
         let window = files.window();
         let pattern = &job.pattern;
         let total = regions.total(&rules).saturating_mul(both);
+        let budget = Budget::new(
+            job,
+            total,
+            bytes.map(|bytes| bytes.saturating_mul(both)),
+            ios,
+        );
         Steps {
             drawing: Drawing {
                 choice: Choice::new(&pattern.distribution, rules.course.sequence_moves_on),
@@ -300,13 +293,15 @@ impl Steps {
             pass: 0,
             pass_bytes: 0,
             pass_ios: 0,
+            bytes_before: 0,
             issued_before: 0,
             first_pass: None,
             covers: pattern.course.is_plain()
                 && (!pattern.directions.random
                     || pattern.distribution == Distribution::Uniform && !pattern.repeats),
             mixer: place::Mixer::new(rules.seed, rules.worker),
-            pass_bytes_max: budget.bytes.unwrap_or(total),
+            pass_bytes_max: budget.pass.min(budget.all),
+            all_of_files: bytes.is_none(),
             total,
             rest: bytes.is_none()
                 && pace.number_ios.is_none()
@@ -340,13 +335,15 @@ impl Steps {
             }
             _ => rules.mean(),
         };
+        let operations = |bytes: u64| (bytes as f64 / mean.max(1.0)).ceil() as u64;
         let each = match self.is_of_names() {
-            true => (u128::from(self.pass_bytes_max) * u128::from(self.regions.count()))
+            true => (u128::from(self.budget.pass) * u128::from(self.regions.count()))
                 .div_ceil(u128::from(self.total.max(1))) as u64,
-            false => (self.pass_bytes_max as f64 / mean.max(1.0)).ceil() as u64,
+            false => operations(self.budget.pass),
         };
         let left = self.budget.passes.saturating_sub(self.pass);
-        Some(each.min(self.budget.ios).saturating_mul(left))
+        let most = operations(self.budget.all.saturating_sub(self.bytes_before));
+        Some(each.min(self.budget.ios).saturating_mul(left).min(most))
     }
 
     /// Number of operations after which everything was visited and the same order starts
@@ -367,7 +364,7 @@ impl Steps {
         if mixed && !self.revisits() {
             return self.first_pass;
         }
-        let bytes = self.pass_bytes_max.min(self.total);
+        let bytes = self.budget.pass.min(self.total);
         let each = (bytes as f64 / rules.mean().max(1.0)).ceil() as u64;
         Some(each.min(self.budget.ios))
     }
@@ -384,7 +381,7 @@ impl Steps {
 
     /// True if a pass is longer than the files (`io_size`): it visits blocks again.
     pub fn revisits(&self) -> bool {
-        self.pass_bytes_max > self.total
+        self.budget.pass > self.total
     }
 
     /// Total bytes of all parts of files.
@@ -404,7 +401,7 @@ impl Steps {
 
     /// Bytes of all operations until now.
     pub fn bytes(&self) -> u64 {
-        self.pass.saturating_mul(self.pass_bytes_max) + self.pass_bytes
+        self.bytes_before + self.pass_bytes
     }
 
     /// True if there are no more passes.
@@ -530,7 +527,7 @@ impl Steps {
     /// so is the pass, like in fio without `io_size`.
     fn is_short_of_room(&self) -> bool {
         matches!(self.rules.course.sequel, Sequel::Skip(_))
-            && self.budget.bytes.is_none()
+            && self.all_of_files
             && self.next_file >= self.regions.count()
             && self.active.iter().all(Active::is_done)
     }
@@ -540,6 +537,12 @@ impl Steps {
     fn end_pass(&mut self) {
         self.pass += 1;
         self.issued_before += self.pass_ios;
+        self.bytes_before = self.bytes_before.saturating_add(self.pass_bytes);
+        let left = self.budget.all.saturating_sub(self.bytes_before);
+        self.pass_bytes_max = self.budget.pass.min(left);
+        if left == 0 {
+            self.budget.passes = self.pass;
+        }
         self.first_pass.get_or_insert(self.pass_ios);
         (self.pass_bytes, self.pass_ios) = (0, 0);
         self.active.clear();

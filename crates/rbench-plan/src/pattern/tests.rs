@@ -184,9 +184,17 @@ fn offsets_budgets_and_passes_are_kept() {
     assert_eq!(count(&|p| (p.number_ios, p.loops) = (Some(5), 2)), (10, 2));
     assert_eq!(count(&|p| p.io_size = Some(8 * KIB)), (2, 1));
     assert_eq!(count(&|p| p.io_size = Some(10 * KIB)), (3, 1));
-    assert_eq!(count(&|p| p.io_size = Some(160 * KIB)), (40, 1));
-    let twice = count(&|p| (p.io_size, p.loops) = (Some(8 * KIB), 2));
-    assert_eq!(twice, (4, 2));
+    for (io_size, loops, expected) in [
+        (8, 2, (4, 1)),
+        (66, 1, (16, 1)),
+        (66, 2, (32, 2)),
+        (160, 1, (40, 3)),
+        (160, 2, (48, 3)),
+        (160, 4, (64, 4)),
+    ] {
+        let counted = count(&|p| (p.io_size, p.loops) = (Some(io_size * KIB), loops));
+        assert_eq!(counted, expected, "{io_size} {loops}");
+    }
 }
 
 #[test]

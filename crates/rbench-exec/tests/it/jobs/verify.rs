@@ -209,7 +209,7 @@ fn what_is_written_is_read_back_and_counts_as_reads_as_with_fio() {
         ("--number_ios=5", 5, 5),
         ("--do_verify=0", 0, 16),
         ("--do_verify=0 --verify_backlog=4", 0, 16),
-        ("--io_size=96k", 24, 24),
+        ("--io_size=96k", 16, 16),
         (
             "--rw=randwrite --norandommap --experimental_verify=1",
             16,

@@ -70,7 +70,7 @@ GIVEN = {
 MORE_MOUNTS = {"metadata-engines.md": ("/mnt/jfs-redis", "/mnt/jfs-tikv", "/mnt/jfs-mysql"), "replay.md": ("/mnt/a", "/mnt/b")}
 # The file system of the page's example: 1,000 requests per second.
 MOUNT_OPTIONS = {"open-loop.md": ("--latency", "read=8ms", "--servers", "8")}
-BLOCK_LIMIT_S = 300
+BLOCK_LIMIT_S = 1200
 # Two pages run at a time: many of their commands wait for a clock.
 PARALLEL = 2
 

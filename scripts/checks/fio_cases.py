@@ -129,7 +129,8 @@ CASES = {
     "io_size": [("same", f"{WRITE} --io_size=256k"), ("same", f"{RAND} --io_size=64k"), ("same", f"{READ} --io_limit=16k"),
                 ("same", f"{WRITE} --io_size=160k --loops=2"), ("same", f"{WRITE} --io_size=66k --loops=2"),
                 ("same", f"{WRITE} --io_size=16k --loops=3"), ("same", f"{WRITE} --io_size=160k --verify=crc32c"),
-                ("same", f"{READ} --io_size=160k --loops=4"), ("same", f"{TRIMWRITE} --io_size=16k"), ("same", f"{TRIM} --io_size=128k"),
+                ("same", f"{READ} --io_size=160k --loops=4"), ("same", f"{WRITE} --io_size=160k --number_ios=30"),
+                ("same", f"{TRIMWRITE} --io_size=16k"), ("same", f"{TRIM} --io_size=128k"),
                 ("same", "--rw=read --io_size=50% --filename={dir}/have"), ("fails", f"{READ} --io_size=200%")],
     # With offload fio 3.33 itself sometimes hangs, even when reading: see rbench-exec, jobs/course.rs.
     "io_submit_mode": [("same", f"{WRITE} --io_submit_mode=inline"), ("fails", f"{WRITE} --io_submit_mode=foo")],

@@ -343,6 +343,7 @@ impl Steps {
         };
         let left = self.budget.passes.saturating_sub(self.pass);
         let most = operations(self.budget.all.saturating_sub(self.bytes_before));
+        let most = most.min(self.budget.all_ios.saturating_sub(self.issued_before));
         Some(each.min(self.budget.ios).saturating_mul(left).min(most))
     }
 
@@ -540,7 +541,9 @@ impl Steps {
         self.bytes_before = self.bytes_before.saturating_add(self.pass_bytes);
         let left = self.budget.all.saturating_sub(self.bytes_before);
         self.pass_bytes_max = self.budget.pass.min(left);
-        if left == 0 {
+        let ios_left = self.budget.all_ios.saturating_sub(self.issued_before);
+        self.budget.ios = self.budget.ios.min(ios_left);
+        if left == 0 || ios_left == 0 {
             self.budget.passes = self.pass;
         }
         self.first_pass.get_or_insert(self.pass_ios);

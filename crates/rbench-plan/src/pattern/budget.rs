@@ -12,6 +12,8 @@ pub(super) struct Budget {
     pub all: u64,
     /// Most operations of a pass.
     pub ios: u64,
+    /// Most operations of all passes.
+    pub all_ios: u64,
     /// Number of passes; `u64::MAX` until the time is up.
     pub passes: u64,
 }
@@ -28,6 +30,7 @@ impl Budget {
             pass: bytes.unwrap_or(total),
             all: u64::MAX,
             ios,
+            all_ios: ios.saturating_mul(passes),
             passes,
         };
         let directions = job.pattern.directions;

@@ -195,6 +195,12 @@ fn offsets_budgets_and_passes_are_kept() {
         let counted = count(&|p| (p.io_size, p.loops) = (Some(io_size * KIB), loops));
         assert_eq!(counted, expected, "{io_size} {loops}");
     }
+    for (number_ios, loops, expected) in [(10, 1, (10, 1)), (30, 1, (30, 2)), (12, 2, (24, 2))] {
+        let counted = count(&|p| {
+            (p.io_size, p.number_ios, p.loops) = (Some(160 * KIB), Some(number_ios), loops);
+        });
+        assert_eq!(counted, expected, "{number_ios} {loops}");
+    }
 }
 
 #[test]

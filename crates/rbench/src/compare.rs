@@ -84,19 +84,13 @@ fn read_all(files: &[&PathBuf]) -> Result<Vec<Read>, String> {
     for file in files {
         let document = show::read_document(file)?;
         let name = file.display().to_string();
-        if let Some((other, _)) = all.iter().find(|(_, known)| id(known) == id(&document)) {
+        let is_same = |(_, known): &&Read| known.run().id == document.run().id;
+        if let Some((other, _)) = all.iter().find(is_same) {
             return Err(format!("{name} and {other} hold the same run"));
         }
         all.push((name, document));
     }
     Ok(all)
-}
-
-fn id(document: &Document) -> &str {
-    match document {
-        Document::Run(run) => &run.run.id,
-        Document::Series(series) => &series.run.id,
-    }
 }
 
 /// Kind of the files; a comparison does not mix them.

@@ -78,7 +78,7 @@ impl ShowFormat {
     both.html --overwrite"
 )]
 pub struct Page {
-    /// Result files written by --out or their journals, or a directory to list its results
+    /// Result files written by --out or their journals, or directories for all results in them
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<PathBuf>,
     /// Page to write

@@ -331,6 +331,24 @@ fn only_a_result_of_ours_is_overwritten_and_only_when_asked() {
 }
 
 #[test]
+fn a_page_of_a_directory_has_its_results() {
+    let place = Place::new();
+    fs::create_dir(place.path("results")).expect("made");
+    place.check(
+        "report results --html all.html",
+        2,
+        &["results has no result files"],
+    );
+    for name in ["a", "b"] {
+        place.printed(&format!("{META} --out results/{name}.json"));
+    }
+    fs::write(place.path("results/other.txt"), "other").expect("written");
+    place.printed("report results --html all.html");
+    let page = place.text("all.html");
+    assert!(page.contains("rbench: 2 results") && page.contains("b.json"));
+}
+
+#[test]
 fn a_page_is_written_beside_nothing_else() {
     let place = Place::new();
     place.printed(&format!("{META} --out run.json"));

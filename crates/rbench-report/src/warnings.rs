@@ -163,6 +163,20 @@ pub(crate) fn in_a_series(kind: &str, result: &RunResult, warning: &Warning) -> 
     said().unwrap_or_else(|| warning.message.clone())
 }
 
+/// Codes of the run's warnings about one of these operations. A warning about no single operation is
+/// about all.
+pub(crate) fn about<'r>(result: &'r RunResult, names: &[&str]) -> Vec<&'r str> {
+    let is_about = |warning: &&Warning| {
+        let rule = RULES.iter().find(|rule| rule.code == warning.code);
+        let phases = result.phases.iter();
+        let found = phases.filter(|phase| rule.is_some_and(|r| (r.find)(result, phase).is_some()));
+        let mut found = found.map(|phase| phase.name.as_str()).peekable();
+        found.peek().is_none() || found.any(|name| names.contains(&name))
+    };
+    let all = result.warnings.iter().filter(is_about);
+    all.map(|warning| warning.code.as_str()).collect()
+}
+
 /// One entry for each phase name with a finding.
 fn phases_found(rule: &Rule, result: &RunResult) -> Vec<String> {
     let mut entries: Vec<String> = Vec::new();

@@ -15,6 +15,7 @@ mod short;
 mod workers;
 
 use short::advice;
+use workers::left_out;
 pub(crate) use workers::{Limit, all_workers, limit, of_the_tool};
 
 /// Maximum overhead of the tool, as a share of a phase's median.
@@ -86,7 +87,7 @@ const RULES: &[Rule] = rules! {
         "The rate did not become steady (--steadystate) during the phase: ";
     "time-outside-calls", workers::outside_calls, Worst:
         "Workers spent more than 5% of their time outside calls, which lowers the rate (filling and checking \
-         data, recording, waiting for a CPU; waits for intended starts and think time do not count): ";
+         data, recording, waiting for a CPU; waits for intended starts and think time do not count): ", left_out;
     "stalled", workers::stalled, Worst:
         "No worker of a host finished anything for more than a second: ";
     "given-up-workers", workers::given_up, Worst: "Workers were given up (--op-timeout): ";

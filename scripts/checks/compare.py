@@ -114,7 +114,7 @@ def exit_codes(program, runs):
     ]:
         run([program, "compare", *words], expect=code, quiet=True)
     # More samples on both sides do not change the verdict.
-    runs = compared(program, "--base", again, base, late)
+    runs = compared(program, "--base", base, again, "--new", late)
     check(set(verdicts(runs).values()) == {"slower"}, f"two runs of a base: {verdicts(runs)}")
     wide = run([program, "compare", base, late], quiet=True).stdout
     check(all(len(line) <= 120 for line in wide.splitlines()), "the text is at most 120 columns wide")

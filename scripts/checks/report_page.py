@@ -38,6 +38,7 @@ addEventListener("load", () => {
   const found = {
     inner: innerWidth, scroll: document.documentElement.scrollWidth,
     wide: wide.slice(0, 5).map(e => e.outerHTML.slice(0, 120)),
+    bars: Math.max(0, ...[...document.querySelectorAll(".bars td")].map(e => e.getBoundingClientRect().right)),
     back: style(document.body, "backgroundColor"), text: style(document.body, "color"),
     card: style(document.querySelector("figure"), "backgroundColor"),
     label: style(document.querySelector("figure svg text"), "fill"),
@@ -118,6 +119,7 @@ def check_look(browser, page, label, width, scheme):
         return
     check(found["inner"] == width, f"{label}: {found['inner']} wide, not {width}")
     check(found["scroll"] <= width and not found["wide"], f"{label}: wider than the window: {found}")
+    check(found["bars"] <= width, f"{label}: the bars end at {found['bars']}, beyond the window")
     dark = luminance(found["back"]) < 0.2
     check(dark == (scheme == "dark"), f"{label}: the background is {found['back']}")
     for name, back, least in [("text", "back", 7), ("label", "card", 7), ("quiet", "card", 4.5), ("line", "card", 3),

@@ -341,12 +341,13 @@ fn a_comparison_keeps_what_was_typed() {
     assert_eq!(bare.files.len(), 3);
     assert_eq!((bare.min_effect, bare.confidence), (None, None));
     let all = compare(
-        "rbench compare a b --base c --min-effect 2.5% --confidence 95 --fail-if rate<-5% --fail-if p99>+10% \
+        "rbench compare --base a b --new c d --min-effect 2.5% --confidence 95 --fail-if rate<-5% --fail-if p99>+10% \
          --even-if-different --format md",
     );
     assert_eq!((all.min_effect, all.confidence), (Some(0.025), Some(0.95)));
     assert_eq!(all.fail_if, ["rate<-5%", "p99>+10%"]);
-    assert_eq!(all.more_bases, [PathBuf::from("c")]);
+    assert_eq!(all.base, ["a", "b"].map(PathBuf::from));
+    assert_eq!(all.new, ["c", "d"].map(PathBuf::from));
     assert!(all.even_if_different);
     assert_eq!(all.format, CompareFormat::Md);
     let published = compare("rbench compare run.json --published juicefs-1.1/tikv");
@@ -361,6 +362,7 @@ fn impossible_comparisons_are_misuse() {
         "rbench compare a b --confidence 100%" => "at most 99.9999%";
         "rbench compare a b --confidence x" => "'x' is not a percentage";
         "rbench compare a --base b --published x/y" => "--published";
+        "rbench compare --new a --published x/y" => "--published";
         "rbench compare a b --format html" => "html";
     }
 }

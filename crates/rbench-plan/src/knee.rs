@@ -31,6 +31,8 @@ const FIRST_PART: f64 = 0.25;
 /// The limit that an estimate assumes, as a multiple of the rate that one operation after the other
 /// reaches.
 const EXPECTED_LIMIT: f64 = 1.3;
+/// The limit that an estimate assumes if no rate has held, as a part of the lowest that was tried.
+const EXPECTED_BELOW: f64 = 0.75;
 /// The rate that an estimate assumes before the first step: at it, no step needs more than its
 /// least time.
 const FAST: f64 = 1e6;
@@ -318,17 +320,20 @@ impl Search {
     /// What a search takes at least, before anything is known of the target.
     pub fn expected_least(&self) -> Expected {
         let rate = self.from.map_or(FAST, |from| from / FIRST_PART);
-        self.expected(Reached {
+        let reached = Reached {
             rate,
             grain: 0.0,
             least: 0.0,
-        })
+        };
+        self.expected(reached, &[])
     }
 
-    /// What the search takes if the limit is a little above the rate of the first step.
-    pub fn expected(&self, reached: Reached) -> Expected {
-        let limit = EXPECTED_LIMIT * reached.rate;
-        let mut tried = Vec::new();
+    /// What the search takes after these steps, if none held. The limit is a little below their
+    /// lowest rate or, without steps, a little above the rate of the first step.
+    pub fn expected(&self, reached: Reached, failed: &[Tried]) -> Expected {
+        let lowest = failed.iter().map(|one| one.rate).reduce(f64::min);
+        let limit = lowest.map_or(EXPECTED_LIMIT * reached.rate, |rate| EXPECTED_BELOW * rate);
+        let mut tried = failed.to_vec();
         while let Some(step) = self.next(reached, &tried) {
             tried.push(Tried {
                 rate: step.rate,
@@ -339,11 +344,11 @@ impl Search {
                 share: None,
             });
         }
+        let rest = &tried[failed.len()..];
         Expected {
-            steps: tried.len(),
+            steps: rest.len(),
             time: Nanos(
-                tried
-                    .iter()
+                rest.iter()
                     .map(|one| one.window.0)
                     .fold(0, u64::saturating_add),
             ),

@@ -32,6 +32,7 @@ pub use whole::{Bracket, Whole, WholeFigure};
 
 use crate::permutation::{self, Sides};
 use crate::stats::{self, Estimate, holm};
+use crate::warnings;
 use figure::{Sampled, find};
 use published::{Column, Place, Unmeasured};
 use samples::{RowSamples, gather};
@@ -274,8 +275,30 @@ struct Paired {
     pairs: Vec<Pair>,
     differences: Vec<Difference>,
     notes: Vec<String>,
+    /// Warnings about compared rows of BASE, and of NEW.
+    warned: [Vec<Warned>; 2],
     /// Rows of BASE without a figure in NEW.
     gone: Vec<Missing>,
+}
+
+/// A warning of a compared run.
+struct Warned {
+    code: String,
+    file: String,
+}
+
+/// The warnings of runs about the operations that are compared.
+fn warned(runs: &[Run<'_>], pairs: &[Pair]) -> Vec<Warned> {
+    let names: Vec<&str> = pairs.iter().map(|pair| pair.name.as_str()).collect();
+    let mut all = Vec::new();
+    for run in runs.iter().filter(|_| !pairs.is_empty()) {
+        let codes = warnings::about(run.result, &names).into_iter();
+        all.extend(codes.map(|code| Warned {
+            code: code.to_owned(),
+            file: run.name.to_owned(),
+        }));
+    }
+    all
 }
 
 /// An operation of BASE without a figure in NEW, by its cell and its name.
@@ -303,6 +326,7 @@ fn paired(base: &[Run<'_>], new: &[Run<'_>], different: bool) -> Result<Paired, 
     notes.extend(notes::one_sided("NEW", &new_rows, &base_rows));
     let gone = gone(&base_rows, &new_rows, different);
     Ok(Paired {
+        warned: [base, new].map(|runs| warned(runs, &pairs)),
         pairs,
         differences,
         notes,
@@ -357,6 +381,7 @@ pub fn against(
         base,
         new,
         paired: Paired {
+            warned: [Vec::new(), warned(runs, &pairs)],
             pairs,
             differences: uneven.into_iter().chain(set_ups).collect(),
             notes,
@@ -497,9 +522,15 @@ impl Draft {
         let Paired {
             pairs,
             differences,
-            mut notes,
+            notes: of_pairs,
+            warned,
             gone,
         } = paired;
+        let sides = [("BASE", &base), ("NEW", &new)].into_iter().zip(&warned);
+        let of_warnings = sides.filter_map(|((name, side), warned)| {
+            notes::of_warnings(name, warned, side.names.len())
+        });
+        let mut notes: Vec<String> = of_warnings.chain(of_pairs).collect();
         let conditions = || options.conditions.iter();
         if let Some(why) = conditions().find_map(|c| c.without(&gone)) {
             return Err(Refusal::Condition(why));

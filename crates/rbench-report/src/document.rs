@@ -1,7 +1,7 @@
 //! The content of a file that rbench wrote: a run, or a series of runs.
 
 use crate::journal::{self, ReadError};
-use crate::schema::{RunResult, SeriesResult};
+use crate::schema::{Run, RunResult, SeriesResult};
 use crate::series;
 use crate::table::distinct;
 
@@ -24,6 +24,14 @@ impl Document {
             return Ok(Document::Series(Box::new(series)));
         }
         Ok(Document::Run(Box::new(journal::read_any(bytes)?)))
+    }
+
+    /// Its launch.
+    pub fn run(&self) -> &Run {
+        match self {
+            Document::Run(run) => &run.run,
+            Document::Series(series) => &series.run,
+        }
     }
 
     /// Its runs; a series' cells have the values of its keys as labels.

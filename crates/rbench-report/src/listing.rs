@@ -5,12 +5,10 @@ use crate::schema::{Run, Target};
 use crate::table::{NONE, Table, distinct, left, right};
 use crate::view::View;
 
-/// Renders a line for each result, in the order of their starts.
+/// Renders a line for each result.
 ///
 /// `results`: the name of each file with its content.
 pub fn listing(results: &[(String, Document)], view: View) -> String {
-    let mut lines: Vec<(&str, Vec<String>)> = results.iter().map(line).collect();
-    lines.sort_by_key(|(started, _)| *started);
     let mut table = Table::new([
         left("File"),
         left("Started"),
@@ -20,19 +18,19 @@ pub fn listing(results: &[(String, Document)], view: View) -> String {
         left("Rows or cells"),
         left("State"),
     ]);
-    for (_, cells) in lines {
-        table.row(cells);
+    for result in results {
+        table.row(line(result));
     }
     table.render(view)
 }
 
-fn line((name, document): &(String, Document)) -> (&str, Vec<String>) {
-    let (run, ranks, target, content, complete) = match document {
+fn line((name, document): &(String, Document)) -> Vec<String> {
+    let run = document.run();
+    let (ranks, target, content, complete) = match document {
         Document::Run(result) => {
             let rows = distinct(result.phases.iter().map(|phase| &phase.name));
             let ranks = result.world.ranks;
             (
-                &result.run,
                 ranks,
                 directory(&result.target),
                 rows.len(),
@@ -41,17 +39,11 @@ fn line((name, document): &(String, Document)) -> (&str, Vec<String>) {
         }
         Document::Series(series) => {
             let target = series.dir.clone().unwrap_or_else(|| NONE.to_owned());
-            (
-                &series.run,
-                series.ranks,
-                target,
-                series.cells.len(),
-                series.complete,
-            )
+            (series.ranks, target, series.cells.len(), series.complete)
         }
     };
     let state = if complete { "complete" } else { "incomplete" };
-    let cells = vec![
+    vec![
         name.clone(),
         run.started.clone(),
         command(run),
@@ -59,8 +51,7 @@ fn line((name, document): &(String, Document)) -> (&str, Vec<String>) {
         target,
         content.to_string(),
         state.to_owned(),
-    ];
-    (&run.started, cells)
+    ]
 }
 
 fn directory(target: &Target) -> String {

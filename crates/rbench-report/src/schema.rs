@@ -82,6 +82,7 @@ pub use series::{Launched, LeftOut, SERIES_SCHEMA, SeriesKey, SeriesResult, Seri
 pub use settings::{IterationResult, SettingResult};
 pub use steady::SteadyResult;
 pub use surroundings::remarks;
+pub(crate) use surroundings::some_of;
 pub use timeline::{GapResult, SliceTimes, TimelineRow};
 
 /// The name of the schema that this version writes.

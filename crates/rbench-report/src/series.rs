@@ -13,7 +13,7 @@ use rbench_core::plain::plain_lines;
 use rbench_core::units::counted;
 
 use crate::json;
-use crate::schema::{CellResult, RunResult, SeriesResult};
+use crate::schema::{CellResult, RunResult, SeriesResult, some_of};
 use crate::table::{sentence, wrapped};
 use crate::text::header::demonstration;
 use crate::view::View;
@@ -44,10 +44,14 @@ const KINDS: &[(&str, Tables)] = &[
 pub fn render(series: &SeriesResult, view: View) -> String {
     // Names may contain control characters.
     let plain = |text: String| plain_lines(&text).into_owned();
+    let notes = notes(series)
+        .iter()
+        .map(|line| sentence(view, "- ", line))
+        .collect::<String>();
     let sections = [
         plain(header(series, view)),
         tables(series, view),
-        plain(notes(series, view)),
+        plain(notes + &stopped(series)),
     ];
     let filled: Vec<String> = sections.into_iter().filter(|s| !s.is_empty()).collect();
     filled.join("\n")
@@ -131,48 +135,56 @@ fn header(series: &SeriesResult, view: View) -> String {
     out
 }
 
-/// Missing cells, and the warnings of the cells: the first of each code, with the number of cells
+/// Missing cells, and the warnings of the cells: the first of each code, with the names of the cells
 /// that have it.
-fn notes(series: &SeriesResult, view: View) -> String {
-    let mut out = String::new();
-    for left in &series.left_out {
-        let text = format!("left out: {}: {}", left.name, left.why);
-        out.push_str(&sentence(view, "- ", &text));
-    }
-    for cell in &series.cells {
-        if let Some(error) = &cell.error {
-            let text = format!("{}: {error}", cell.name);
-            out.push_str(&sentence(view, "- ", &text));
-        }
-    }
+pub(crate) fn notes(series: &SeriesResult) -> Vec<String> {
+    let left_out = series.left_out.iter();
+    let left_out = left_out.map(|left| format!("left out: {}: {}", left.name, left.why));
+    let failed = series.cells.iter().filter_map(|cell| {
+        let error = cell.error.as_ref()?;
+        Some(format!("{}: {error}", cell.name))
+    });
+    let mut out: Vec<String> = left_out.chain(failed).collect();
     let mut codes: Vec<&str> = Vec::new();
-    let results = || series.cells.iter().filter_map(|cell| cell.result.as_ref());
-    let warnings = results().flat_map(|r| r.warnings.iter().map(move |warning| (r, warning)));
-    for (result, warning) in warnings {
+    let results = || {
+        let cells = series.cells.iter();
+        cells.filter_map(|cell| Some((cell.name.as_str(), cell.result.as_ref()?)))
+    };
+    let warnings =
+        results().flat_map(|(name, r)| r.warnings.iter().map(move |warning| (name, r, warning)));
+    for (first, result, warning) in warnings {
         // Every step above the limit has this warning, and the table shows it.
         let expected = series.knee.is_some() && warning.code == "open-loop-behind";
         if expected || codes.contains(&warning.code.as_str()) {
             continue;
         }
         codes.push(&warning.code);
-        let has = |result: &&RunResult| result.warnings.iter().any(|w| w.code == warning.code);
-        let cells = match (results().filter(has).count(), series.cells.len()) {
-            (all, of) if all == of => "every cell".to_owned(),
-            (some, of) => format!("{some} of {of} cells"),
+        let has = |result: &RunResult| result.warnings.iter().any(|w| w.code == warning.code);
+        let own: Vec<&str> = results()
+            .filter_map(|(name, result)| has(result).then_some(name))
+            .collect();
+        let cells = match own.len() {
+            1 => String::new(),
+            all if all == series.cells.len() => "every cell, for example ".to_owned(),
+            _ => format!("{}, for example ", some_of(&own)),
         };
         let message = in_a_series(&series.kind, result, warning);
-        let text = format!("{cells}, for example: {message}");
-        out.push_str(&sentence(view, "- ", &text));
-    }
-    if !series.complete {
-        let done = series.cells.iter().filter(|cell| cell.is_complete());
-        let done = done.count() as u64;
-        let cells = match series.planned {
-            Some(planned) => format!("{done} of {}", counted(planned.into(), "cell")),
-            None => counted(done, "cell"),
-        };
-        let are = if done == 1 { "is" } else { "are" };
-        out.push_str(&format!("Stopped early: {cells} {are} complete.\n"));
+        out.push(format!("{cells}{first}: {message}"));
     }
     out
+}
+
+/// A line if not every cell reached its end.
+fn stopped(series: &SeriesResult) -> String {
+    if series.complete {
+        return String::new();
+    }
+    let done = series.cells.iter().filter(|cell| cell.is_complete());
+    let done = done.count() as u64;
+    let cells = match series.planned {
+        Some(planned) => format!("{done} of {}", counted(planned.into(), "cell")),
+        None => counted(done, "cell"),
+    };
+    let are = if done == 1 { "is" } else { "are" };
+    format!("Stopped early: {cells} {are} complete.\n")
 }

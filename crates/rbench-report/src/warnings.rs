@@ -15,6 +15,7 @@ mod short;
 mod workers;
 
 use short::advice;
+use workers::left_out;
 pub(crate) use workers::{Limit, all_workers, limit, of_the_tool};
 
 /// Maximum overhead of the tool, as a share of a phase's median.
@@ -86,7 +87,7 @@ const RULES: &[Rule] = rules! {
         "The rate did not become steady (--steadystate) during the phase: ";
     "time-outside-calls", workers::outside_calls, Worst:
         "Workers spent more than 5% of their time outside calls, which lowers the rate (filling and checking \
-         data, recording, waiting for a CPU; waits for intended starts and think time do not count): ";
+         data, recording, waiting for a CPU; waits for intended starts and think time do not count): ", left_out;
     "stalled", workers::stalled, Worst:
         "No worker of a host finished anything for more than a second: ";
     "given-up-workers", workers::given_up, Worst: "Workers were given up (--op-timeout): ";
@@ -161,6 +162,20 @@ pub(crate) fn in_a_series(kind: &str, result: &RunResult, warning: &Warning) -> 
         (!list.is_empty()).then(|| message(rule, result, &list, &after))
     };
     said().unwrap_or_else(|| warning.message.clone())
+}
+
+/// Codes of the run's warnings about one of these operations. A warning about no single operation is
+/// about all.
+pub(crate) fn about<'r>(result: &'r RunResult, names: &[&str]) -> Vec<&'r str> {
+    let is_about = |warning: &&Warning| {
+        let rule = RULES.iter().find(|rule| rule.code == warning.code);
+        let phases = result.phases.iter();
+        let found = phases.filter(|phase| rule.is_some_and(|r| (r.find)(result, phase).is_some()));
+        let mut found = found.map(|phase| phase.name.as_str()).peekable();
+        found.peek().is_none() || found.any(|name| names.contains(&name))
+    };
+    let all = result.warnings.iter().filter(is_about);
+    all.map(|warning| warning.code.as_str()).collect()
 }
 
 /// One entry for each phase name with a finding.

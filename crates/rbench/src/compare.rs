@@ -13,6 +13,10 @@ use crate::console::{fail, print};
 use crate::exit::{FAILED, SUCCESS, USAGE};
 use crate::show;
 
+/// The forms of naming several runs of each side.
+const SIDES: &str = "--base and --new each take all files of their side, and no other files are named: \
+                     rbench compare --base old-*.json --new new-*.json";
+
 /// Compares the files and prints the comparison. The exit code reports whether a condition holds.
 pub fn compare(what: &Compare) -> u8 {
     if what.published.as_deref() == Some("list") && what.files.is_empty() {
@@ -35,17 +39,20 @@ fn compared(what: &Compare) -> Result<Comparison, String> {
         Some(name) => Some(published::find(name).map_err(|e| format!("--published {e}"))?),
         None => None,
     };
+    let by_option = !what.base.is_empty() || !what.new.is_empty();
     let needed = if column.is_some() { 1 } else { 2 };
-    if what.files.len() < needed {
-        return Err(match column {
-            Some(_) => "compare --published needs at least one result of a run".to_owned(),
-            None => "compare needs at least two results: BASE and NEW".to_owned(),
-        });
-    }
-    let (first, new) = what.files.split_at(needed - 1);
-    let base: Vec<&PathBuf> = first.iter().chain(&what.more_bases).collect();
-    let new: Vec<&PathBuf> = new.iter().collect();
-    let all = read_all(&base.iter().chain(&new).copied().collect::<Vec<&PathBuf>>())?;
+    let (base, new) = match what.files.len() {
+        0 if !what.base.is_empty() && !what.new.is_empty() => (&*what.base, &*what.new),
+        _ if by_option => return Err(SIDES.to_owned()),
+        files if files >= needed => what.files.split_at(needed - 1),
+        _ => {
+            return Err(match column {
+                Some(_) => "compare --published needs at least one result of a run".to_owned(),
+                None => "compare needs at least two results: BASE and NEW".to_owned(),
+            });
+        }
+    };
+    let all = read_all(base.iter().chain(new))?;
     let (base, new) = all.split_at(base.len());
     let result = match (kind(&all)?, column) {
         (Kind::Runs, Some(column)) => against(&column, &runs(new), &options),
@@ -79,24 +86,18 @@ fn options(what: &Compare) -> Result<Options, String> {
 type Read = (String, Document);
 
 /// Reads the files. Refuses two files of the same run: their samples would not differ.
-fn read_all(files: &[&PathBuf]) -> Result<Vec<Read>, String> {
+fn read_all<'f>(files: impl Iterator<Item = &'f PathBuf>) -> Result<Vec<Read>, String> {
     let mut all: Vec<Read> = Vec::new();
     for file in files {
         let document = show::read_document(file)?;
         let name = file.display().to_string();
-        if let Some((other, _)) = all.iter().find(|(_, known)| id(known) == id(&document)) {
+        let is_same = |(_, known): &&Read| known.run().id == document.run().id;
+        if let Some((other, _)) = all.iter().find(is_same) {
             return Err(format!("{name} and {other} hold the same run"));
         }
         all.push((name, document));
     }
     Ok(all)
-}
-
-fn id(document: &Document) -> &str {
-    match document {
-        Document::Run(run) => &run.run.id,
-        Document::Series(series) => &series.run.id,
-    }
 }
 
 /// Kind of the files; a comparison does not mix them.

@@ -35,11 +35,8 @@ fn written(asked: &Page) -> Result<(), (u8, String)> {
     let refused = |why: String| (USAGE, format!("--html {} {why}", html.display()));
     // Checked before reading: an unusable path is reported at once.
     files::may_be_written(html, replace, is_page).map_err(refused)?;
-    let documents = show::documents(files).map_err(|why| (USAGE, why))?;
-    let names: Vec<String> = files
-        .iter()
-        .map(|file| file.display().to_string())
-        .collect();
+    let named = show::named_documents(files).map_err(|why| (USAGE, why))?;
+    let (names, documents): (Vec<String>, Vec<Document>) = named.into_iter().unzip();
     let text = page::render(&documents, &names);
     files::write_whole(html, &text, replace, is_page)
         .map(drop)

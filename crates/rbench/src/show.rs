@@ -87,22 +87,50 @@ fn list(what: &Show, directory: &Path) -> u8 {
         let message = format!("{name} is a directory: name its files for --format and --only");
         return fail(USAGE, message);
     }
-    let entries = match std::fs::read_dir(directory) {
-        Ok(entries) => entries,
-        Err(e) => return fail(USAGE, format!("{name} cannot be read: {e}")),
-    };
+    match results_in(directory) {
+        Ok(results) => print(&listing(&results, view())),
+        Err(message) => fail(USAGE, message),
+    }
+}
+
+/// The results directly in a directory with the names of their files, in the order of their starts;
+/// skips other files.
+fn results_in(directory: &Path) -> Result<Vec<(String, Document)>, String> {
+    let name = directory.display();
+    let entries =
+        std::fs::read_dir(directory).map_err(|e| format!("{name} cannot be read: {e}"))?;
     let files = entries.filter_map(|entry| Some(entry.ok()?.path()));
-    let results: Vec<(String, Document)> = files
+    let mut results: Vec<(String, Document)> = files
         .filter(|path| path.is_file())
         .filter_map(|path| {
             let file = path.file_name()?.to_string_lossy().into_owned();
             Some((file, read_document(&path).ok()?))
         })
         .collect();
-    if results.is_empty() {
-        return fail(USAGE, format!("{name} has no result files of rbench"));
+    results.sort_by(|(_, a), (_, b)| a.run().started.cmp(&b.run().started));
+    match results.is_empty() {
+        true => Err(format!("{name} has no result files of rbench")),
+        false => Ok(results),
     }
-    print(&listing(&results, view()))
+}
+
+/// Reads files, and in place of each directory the results in it, with their names.
+///
+/// # Errors
+/// One sentence that names the file or directory.
+pub fn named_documents(places: &[PathBuf]) -> Result<Vec<(String, Document)>, String> {
+    let mut all = Vec::new();
+    for place in places {
+        match place.is_dir() {
+            true => all.extend(
+                results_in(place)?
+                    .into_iter()
+                    .map(|(file, document)| (place.join(file).display().to_string(), document)),
+            ),
+            false => all.push((place.display().to_string(), read_document(place)?)),
+        }
+    }
+    Ok(all)
 }
 
 fn shown(what: &Show, mut documents: Vec<Document>) -> Result<String, String> {

@@ -78,7 +78,7 @@ impl ShowFormat {
     both.html --overwrite"
 )]
 pub struct Page {
-    /// Result files written by --out or their journals, or a directory to list its results
+    /// Result files written by --out or their journals, or directories for all results in them
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<PathBuf>,
     /// Page to write
@@ -101,24 +101,22 @@ pub struct Page {
     whole held (knee), score, score-bandwidth and score-metadata (io500). In series (sweep, knee, nn, quick, suite) every cell is \
     compared. A condition applies to all cells, or to the CELL before its colon.\n\nExit code: 1 if a condition \
     is met; 0 if none is, or if the samples do not decide it; 2 if nothing can be compared. docs/reference/compare.md has the \
-    formulas.\n\nExamples:\n  rbench compare before.json after.json\n  rbench compare --base b2.json --base \
-    b3.json b1.json a1.json a2.json a3.json --format md\n  rbench compare before.json after.json --fail-if \
+    formulas.\n\nExamples:\n  rbench compare before.json after.json\n  rbench compare --base b*.json --new \
+    a*.json --format md\n  rbench compare before.json after.json --fail-if \
     'file-create.p99>+10%' --fail-if 'rate<-5%'\n  rbench compare old-sweep.json new-sweep.json --fail-if \
     'threads=4 bs=4k: rate<-5%'\n  rbench compare run.json --published juicefs-1.1/redis-always"
 )]
 pub struct Compare {
     /// BASE is the result of a run or series, followed by one or more NEW results of the
-    /// same kind; with --published: only NEW results
+    /// same kind; with --published: only NEW results; with --base and --new: none
     #[arg(value_name = "BASE NEW")]
     pub files: Vec<PathBuf>,
-    /// Another run of the same configuration as BASE; may be repeated
-    #[arg(
-        id = "base",
-        long = "base",
-        value_name = "FILE",
-        conflicts_with = "published"
-    )]
-    pub more_bases: Vec<PathBuf>,
+    /// All runs of BASE, for several runs of each side
+    #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with = "published")]
+    pub base: Vec<PathBuf>,
+    /// All runs of NEW, with --base
+    #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with = "published")]
+    pub new: Vec<PathBuf>,
     /// Compare with published figures; list: print them all
     #[arg(long, value_name = "SET/COLUMN|list")]
     pub published: Option<String>,

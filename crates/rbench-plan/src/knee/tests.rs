@@ -92,7 +92,7 @@ fn the_rate_is_found_from_wherever_the_search_starts() {
 #[test]
 fn the_time_is_estimated_beforehand() {
     // 250, 500, 1000, twice 2000, and so on, each for 5 s or 10,000 operations.
-    let expected = search().expected(any(1000.0));
+    let expected = search().expected(any(1000.0), &[]);
     let all = Server::of(1300.0).run(&search(), any(1000.0));
     let time: u64 = all.iter().map(|step| step.window.0).sum();
     assert!(expected.steps.abs_diff(all.len()) <= 2, "{expected:?}");
@@ -101,6 +101,20 @@ fn the_time_is_estimated_beforehand() {
     let least = search().expected_least();
     let (steps, confirming) = (least.steps as u64 - 1, 3);
     assert_eq!(least.time, Nanos((steps + confirming) * 2_000_000_000));
+}
+
+#[test]
+fn the_time_is_estimated_again_while_no_rate_holds() {
+    let all = Server::of(100.0).run(&search(), any(1000.0));
+    let failed = all.iter().take_while(|step| !step.held).count();
+    assert!(failed > 1, "{all:?}");
+    let rest: u64 = all[failed..].iter().map(|step| step.window.0).sum();
+    let expected = search().expected(any(1000.0), &all[..failed]);
+    assert!(
+        expected.steps.abs_diff(all.len() - failed) <= 2,
+        "{expected:?}"
+    );
+    assert!(expected.time.0.abs_diff(rest) < rest / 4, "{expected:?}");
 }
 
 #[test]

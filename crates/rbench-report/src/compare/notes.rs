@@ -1,8 +1,10 @@
 //! Notes of a comparison for the reader.
 
 use super::samples::RowSamples;
-use super::{Basis, Options, Row, Verdict};
+use super::{Basis, Options, Row, Verdict, Warned};
 use crate::permutation;
+use crate::schema::some_of;
+use crate::table::distinct;
 
 /// Notes on excluded and failed operations.
 pub(super) fn of_side(side: &str, rows: &[RowSamples]) -> Vec<String> {
@@ -30,6 +32,25 @@ pub(super) fn of_side(side: &str, rows: &[RowSamples]) -> Vec<String> {
         }
     }
     notes
+}
+
+/// Names the warnings of a side of this many files, each with the files that have it if others do
+/// not.
+pub(super) fn of_warnings(side: &str, warned: &[Warned], files: usize) -> Option<String> {
+    let codes = distinct(warned.iter().map(|one| one.code.as_str()));
+    let words = codes.iter().map(|code| {
+        let own = warned.iter().filter(|one| one.code == *code);
+        let own = distinct(own.map(|one| one.file.as_str()));
+        match own.len() == files {
+            true => (*code).to_owned(),
+            false => format!("{code} ({})", some_of(&own)),
+        }
+    });
+    let words: Vec<String> = words.collect();
+    (!words.is_empty()).then(|| {
+        let words = words.join(", ");
+        format!("{side} has warnings about what is compared: {words}; rbench show prints them")
+    })
 }
 
 /// Names the rows that only one side has.

@@ -51,6 +51,8 @@ pub fn compare_series(
             found.extend(one.differences.into_iter().map(|d| (name.clone(), d)));
             let named = |note: String| within(Some(&name), &note);
             all.notes.extend(one.notes.into_iter().map(named));
+            let warned = all.warned.iter_mut().zip(one.warned);
+            warned.for_each(|(all, one)| all.extend(one));
             all.gone.extend(one.gone.into_iter().map(|gone| Missing {
                 cell: Some(name.clone()),
                 ..gone

@@ -8,7 +8,7 @@ use super::svg::{Axis, Content, chart};
 use super::{Shown, figure, knee, overview};
 use crate::figures::Row;
 use crate::schema::SeriesResult;
-use crate::series;
+use crate::series::{self, knee::conclusion};
 use crate::table::{distinct, printable};
 use crate::view::View;
 
@@ -17,20 +17,12 @@ pub fn section(all: &SeriesResult, i: usize) -> Markup {
     let id = format!("series-{}", i + 1);
     html! { section id=(id) {
         h2 { "Series: " (printable(&all.kind)) " " (printable(&all.run.id)) }
-        @if demonstrates(all) {
-            ul.warnings { li { b { "demonstration: " } "rbench's built-in file system in memory, not your storage." } }
-        }
-        @if !all.complete || all.cells.iter().any(|cell| cell.error.is_some()) {
-            ul.warnings {
-                @if !all.complete { li { b { "incomplete: " } "not every cell reached its end." } }
-                @for cell in &all.cells { @if let Some(error) = &cell.error {
-                    li { b { (printable(&cell.name)) ": " } (printable(error)) }
-                } }
-            }
-        }
         @let conclusions = series::conclusions(all);
         @if !conclusions.is_empty() { ul { @for text in &conclusions { li { (printable(text)) } } } }
-        @if let Some(found) = &all.knee { (knee::section(all, found)) }
+        @if let Some(found) = &all.knee { p { (printable(&conclusion(all, found))) } }
+        h3 { "Before you trust the numbers" }
+        (warnings(all))
+        @if let Some(found) = &all.knee { (knee::section(found)) }
         @else if all.steps.is_empty() { (drawn("", all)) }
         @else { @for (name, part) in series::steps(all) {
             @if part.keys.is_empty() { (bars(name, &part)) } @else { (drawn(name, &part)) }
@@ -38,6 +30,21 @@ pub fn section(all: &SeriesResult, i: usize) -> Markup {
         h3 { "As text" }
         div.wide { pre.table { (series::render(all, View::default())) } }
     } }
+}
+
+/// What the text report says above and below the tables.
+fn warnings(all: &SeriesResult) -> Markup {
+    let notes = series::notes(all);
+    let demonstrates = demonstrates(all);
+    html! {
+        @if notes.is_empty() && all.complete && !demonstrates {
+            p.fine { "Every cell is complete, and there is no warning." }
+        } @else { ul.warnings {
+            @if demonstrates { li { b { "demonstration: " } "rbench's built-in file system in memory, not your storage." } }
+            @if !all.complete { li { b { "incomplete: " } "not every cell reached its end." } }
+            @for note in &notes { li { (printable(note)) } }
+        } }
+    }
 }
 
 /// The curves of all operations of a series, or of a step of it.

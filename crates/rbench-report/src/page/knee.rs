@@ -7,13 +7,12 @@ use rbench_core::units::human_nanos;
 use super::charts::{Chart, short};
 use super::figure;
 use super::svg::{Axis, COLOURS, Content, WIDE, chart};
-use crate::schema::{KneeResult, KneeRow, KneeStep, SeriesResult};
-use crate::series::knee::{Steps, by_rate, conclusion, exact, parts, steps};
+use crate::schema::{KneeResult, KneeRow, KneeStep};
+use crate::series::knee::{Steps, by_rate, disagreement, exact, parts, steps};
 use crate::table::{distinct, printable};
 
-pub fn section(series: &SeriesResult, knee: &KneeResult) -> Markup {
+pub fn section(knee: &KneeResult) -> Markup {
     html! {
-        p { (printable(&conclusion(series, knee))) }
         p.note { "Objective: " (printable(&parts(&knee.objective).join(", "))) "." }
         @for (name, label) in rows(knee) {
             h3 { (printable(label)) }
@@ -29,6 +28,7 @@ pub fn section(series: &SeriesResult, knee: &KneeResult) -> Markup {
         }
         h3 { "Steps" }
         (table(&steps(knee)))
+        @if let Some(text) = disagreement(knee) { p.note { (text) } }
     }
 }
 

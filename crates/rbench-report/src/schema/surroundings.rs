@@ -19,7 +19,7 @@ pub fn remarks(hosts: &[(&str, u32, &Surroundings)]) -> Vec<String> {
             remarks.extend(found.into_iter().map(|(text, names)| {
                 match names.len() == hosts.len() {
                     true => text,
-                    false => format!("{text} on {}", some(&names)),
+                    false => format!("{text} on {}", some_of(&names)),
                 }
             }));
         };
@@ -90,7 +90,7 @@ fn tell_differences(hosts: &[(&str, u32, &Surroundings)], remarks: &mut Vec<Stri
 }
 
 /// The first of some names.
-fn some(names: &[&str]) -> String {
+pub(crate) fn some_of(names: &[&str]) -> String {
     match names {
         [a, b, c, rest @ ..] if rest.len() > 1 => format!("{a}, {b}, {c} and {} more", rest.len()),
         all => all.join(", "),

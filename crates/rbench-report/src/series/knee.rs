@@ -112,7 +112,22 @@ fn curve(knee: &KneeResult, view: View) -> String {
              them were done.",
         );
     }
+    text.extend(disagreement(knee));
     table.render(view) + &sentence(view, "", &text)
+}
+
+/// A sentence if some steps of a rate held and others did not.
+pub(crate) fn disagreement(knee: &KneeResult) -> Option<&'static str> {
+    let held = |wanted| {
+        knee.steps
+            .iter()
+            .filter(move |step| step.held == Some(wanted))
+    };
+    let both = held(true).any(|step| held(false).any(|other| other.rate == step.rate));
+    both.then_some(
+        " Steps of the same rate disagree: in the search one success is enough, because a machine may pause for a \
+         moment; confirm, with its longer time, decides.",
+    )
 }
 
 fn cells(

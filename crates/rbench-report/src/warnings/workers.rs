@@ -6,6 +6,7 @@ use rbench_core::units::{human_count, human_nanos};
 use super::{Finding, is_torn, seconds};
 use crate::schema::{PhaseResult, RunResult};
 use crate::summary::is_short;
+use crate::table::distinct;
 
 /// Minimum share of the workers' time in calls.
 const BUSY_LEAST: f64 = 0.95;
@@ -17,16 +18,33 @@ const LATE_SHARE: f64 = UNISSUED_SHARE / 2.0;
 /// Share of their time above which workers count as always busy.
 const FULL: f64 = 0.95;
 
-pub(super) fn outside_calls(result: &RunResult, phase: &PhaseResult) -> Option<Finding> {
+/// Share of their time in calls, of workers that spent too much outside of them.
+fn busy(result: &RunResult, phase: &PhaseResult) -> Option<f64> {
     // A replay follows the times of its trace, and reports its own lateness.
     let has_a_rate = phase.replayed.is_none();
     let busy = phase.busy.filter(|busy| *busy < BUSY_LEAST && has_a_rate)?;
     // The null engine runs only the tool's own code.
     let nothing_asked = result.spec.get("engine").and_then(|e| e.as_str()) == Some("null");
-    (phase.items > 0 && !is_short(phase) && !phase.one_each && !nothing_asked).then(|| Finding {
+    (phase.items > 0 && !phase.one_each && !nothing_asked).then_some(busy)
+}
+
+pub(super) fn outside_calls(result: &RunResult, phase: &PhaseResult) -> Option<Finding> {
+    let busy = busy(result, phase).filter(|_| !is_short(phase))?;
+    Some(Finding {
         weight: -busy,
         note: format!("{} in calls", percent(busy)),
     })
+}
+
+/// The end of that warning's list: operations that it leaves out only because they are short.
+pub(super) fn left_out(result: &RunResult) -> String {
+    let phases = result.phases.iter();
+    let short = phases.filter(|phase| is_short(phase) && busy(result, phase).is_some());
+    let labels = distinct(short.map(|phase| phase.label.as_str()));
+    match labels.is_empty() {
+        true => ".".to_owned(),
+        false => format!(". Not judged under 10 ms: {}.", labels.join(", ")),
+    }
 }
 
 /// Minimum time without a finished operation to count as a stall, s.

@@ -9,6 +9,7 @@ use rbench_report::compare::{
     Basis, Comparison, Condition, FORMATS, Options, Refusal, Run, Verdict, against, compare,
     published,
 };
+use rbench_report::schema::Warning;
 use rbench_report::{PhaseResult, RunResult};
 use serde_json::{Value, json};
 
@@ -392,6 +393,38 @@ fn runs_that_did_different_things_are_refused_and_every_difference_is_named() {
         refusal.to_string(),
         "no operation has finished in both base1.json and new1.json"
     );
+}
+
+#[test]
+fn warnings_about_compared_rows_are_noted_for_the_side_that_has_them() {
+    let plain = five(1000, SHIFTS);
+    let mut skewed = plain.clone();
+    let last = skewed.phases.last_mut().expect("a phase");
+    last.start_skew_s = last.elapsed_s;
+    let message = || "Workers did not all start on time.".to_owned();
+    skewed.warnings.push(Warning::new("start-skew", message()));
+    let noted = |base: &[&RunResult], new: &[&RunResult], expected: &[&str]| {
+        let comparison = between(base, new, &Options::default()).expect("a comparison");
+        let notes = comparison.notes.iter();
+        let notes: Vec<&String> = notes.filter(|note| note.contains("warnings")).collect();
+        assert_eq!(notes, expected);
+    };
+    noted(
+        &[&plain, &skewed],
+        &[&skewed],
+        &[
+            "BASE has warnings about what is compared: start-skew (base2.json); rbench show prints them",
+            "NEW has warnings about what is compared: start-skew; rbench show prints them",
+        ],
+    );
+    noted(&[&plain], &[&plain], &[]);
+    // About an operation that only one side has.
+    for phase in &mut skewed.phases {
+        if phase.name == "file-remove" {
+            phase.name = "other".to_owned();
+        }
+    }
+    noted(&[&plain], &[&skewed], &[]);
 }
 
 #[test]

@@ -19,7 +19,7 @@ const OTHERS: [i64; 5] = [3, -8, 12, -2, 5];
 const KEYS: [(&str, [&str; 2]); 2] = [("threads", ["1", "4"]), ("write", ["4k", "64k"])];
 
 /// A sweep of four cells; times are `permille` of the usual.
-fn sweep(permille: [i64; 4], shifts: [i64; 5]) -> SeriesResult {
+pub fn sweep(permille: [i64; 4], shifts: [i64; 5]) -> SeriesResult {
     let mut run = empty_run().run;
     run.command =
         words("rbench sweep --over threads=1,4 --over write=4k,64k -- meta --dir /mnt/jfs");

@@ -332,6 +332,18 @@ fn arrivals_that_are_drawn_are_said_to_vary() {
 }
 
 #[test]
+fn steps_of_one_rate_that_disagree_are_explained() {
+    let disagree = |cells: Vec<CellResult>| {
+        let text = render(&series(cells), View::default()).replace('\n', " ");
+        text.contains("Steps of the same rate disagree: in the search one success is enough")
+    };
+    let mut cells = whole();
+    assert!(disagree(cells.clone()));
+    cells.truncate(6);
+    assert!(!disagree(cells));
+}
+
+#[test]
 fn a_search_that_was_stopped_at_once_has_tried_no_rate() {
     let mut stopped = series(vec![cell(0, ("closed", 0.0), (4000, 0, 0))]);
     stopped.complete = false;

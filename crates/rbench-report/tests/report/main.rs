@@ -30,6 +30,7 @@ mod repetition;
 mod residency;
 mod round_trip;
 mod schema;
+mod series;
 mod summary;
 mod warning_pairs;
 mod warnings;

@@ -46,6 +46,35 @@ fn a_quiet_phase_has_no_warning() {
 }
 
 #[test]
+fn time_outside_calls_is_not_judged_in_short_phases_and_they_are_named() {
+    let idle = |name: &str, items| {
+        let mut phase = Made::on(2, 2, items, 0, 100_000).phase(name, name, OpKind::Stat);
+        phase.effort = Effort {
+            workers: 4,
+            active: Nanos(1000),
+            in_calls: Nanos(500),
+            ..Effort::default()
+        };
+        phase
+    };
+    let said = |phases| {
+        let result = of(phases);
+        message(&result, "time-outside-calls")
+            .rsplit_once("): ")
+            .map(|(_, list)| list.to_owned())
+    };
+    let long = "long (50.0% in calls).";
+    assert_eq!(said(vec![idle("long", 500)]).as_deref(), Some(long));
+    let both = said(vec![
+        idle("long", 500),
+        idle("brief", 10),
+        quiet(OpKind::Stat),
+    ]);
+    let named = format!("{long} Not judged under 10 ms: brief.");
+    assert_eq!(both, Some(named));
+}
+
+#[test]
 fn a_host_that_stood_still_for_more_than_a_second_is_named() {
     let stood = |ms: u64, longest_ms: u64, median_ms: u64| {
         finds("stalled", |phase| {

@@ -153,6 +153,25 @@ fn several_files_are_one_table() {
     place.check("show a.json gone.json", 2, &["gone.json cannot be read"]);
 }
 
+#[test]
+fn several_runs_of_each_side_are_named_by_base_and_new() {
+    let place = Place::new();
+    for name in ["a", "b", "c"] {
+        place.printed(&format!("{META} --out {name}.json"));
+    }
+    let text = place.printed("compare --base a.json b.json --new c.json");
+    let sides = |side: &str| text.lines().filter(|line| line.starts_with(side)).count();
+    assert_eq!((sides("BASE  "), sides("NEW   ")), (2, 1), "{text}");
+    for line in [
+        "--base a.json b.json c.json",
+        "a.json b.json --base c.json",
+        "--new a.json",
+    ] {
+        let write = "rbench compare --base old-*.json --new new-*.json";
+        place.check(&format!("compare {line}"), 2, &[write]);
+    }
+}
+
 /// Waits until the journal contains a line with this start.
 fn wait_for(journal: &Path, start: &str) {
     wait_until(start, || {
@@ -328,6 +347,24 @@ fn only_a_result_of_ours_is_overwritten_and_only_when_asked() {
             )],
         );
     }
+}
+
+#[test]
+fn a_page_of_a_directory_has_its_results() {
+    let place = Place::new();
+    fs::create_dir(place.path("results")).expect("made");
+    place.check(
+        "report results --html all.html",
+        2,
+        &["results has no result files"],
+    );
+    for name in ["a", "b"] {
+        place.printed(&format!("{META} --out results/{name}.json"));
+    }
+    fs::write(place.path("results/other.txt"), "other").expect("written");
+    place.printed("report results --html all.html");
+    let page = place.text("all.html");
+    assert!(page.contains("rbench: 2 results") && page.contains("b.json"));
 }
 
 #[test]

@@ -187,15 +187,30 @@ impl Course for Knee {
     }
 
     fn ended(&self, index: u32, so_far: &SeriesResult) -> Option<String> {
-        let first = so_far.cells.first().filter(|_| index == 0)?;
-        let reached = self.closed(first, so_far.knee.as_ref()?)?.reached;
-        let expected = self.search.expected(reached);
+        let first = so_far.cells.first()?;
+        let knee = so_far.knee.as_ref()?;
+        let reached = self.closed(first, knee)?.reached;
+        let tried: Vec<Tried> = knee.steps.iter().filter_map(tried).collect();
+        // Of the first step, and while the search goes down: those steps take longer.
+        if tried.iter().any(|one| one.held) || (index == 0) != tried.is_empty() {
+            return None;
+        }
+        let expected = self.search.expected(reached, &tried);
+        if expected.steps == 0 {
+            return None;
+        }
         // Each run creates and removes its files.
         let around = (first.wall_s - self.search.time.as_secs_f64()).max(0.0);
         let seconds = expected.time.as_secs_f64() + around * expected.steps as f64;
+        let result = match tried.last() {
+            None => format!(
+                "{} operations a second without a rate",
+                human_rate(reached.rate)
+            ),
+            Some(last) => format!("the objective did not hold at {}", human_rate(last.rate)),
+        };
         Some(format!(
-            "rbench: {} operations a second without a rate: about {} follow, {} in all\n",
-            human_rate(reached.rate),
+            "rbench: {result}: about {} follow, {} in all, more if the limit is far below\n",
             counted(expected.steps as u64, "step"),
             shown(seconds),
         ))

@@ -4,12 +4,13 @@
 //! The width of a bucket is at most 1/64 (1.6 %) of its values, or 16 ns below 2048 ns.
 //! Sums are exact in these buckets, in whatever order they are added up.
 
+use std::cmp::Ordering;
 use std::ops::Range;
 
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 
-use crate::latency::{BUCKETS, HIGHEST, Latency, SUM_WORDS, index_of, pieces};
+use crate::latency::{BUCKETS, HIGHEST, Latency, index_of, sums};
 use crate::units::Nanos;
 
 /// log2 of the number of the recorder's buckets in each coarse bucket.
@@ -103,17 +104,14 @@ impl CoarseLatency {
         let mut merged = Vec::with_capacity(self.counts.len().max(counts.len()) + 8);
         let (mut mine, mut theirs) = (self.counts.iter().peekable(), counts.iter().peekable());
         while let (Some((a, n)), Some((b, m))) = (mine.peek(), theirs.peek()) {
-            merged.push((
-                *a.min(b),
-                if a <= b { *n } else { 0 } + if b <= a { *m } else { 0 },
-            ));
-            let (first, second) = (a <= b, b <= a);
-            if first {
-                mine.next();
-            }
-            if second {
-                theirs.next();
-            }
+            let order = a.cmp(b);
+            merged.push(match order {
+                Ordering::Less => (*a, *n),
+                Ordering::Equal => (*a, n + m),
+                Ordering::Greater => (*b, *m),
+            });
+            mine.next_if(|_| order.is_le());
+            theirs.next_if(|_| order.is_ge());
         }
         merged.extend(mine.chain(theirs));
         self.counts = merged;
@@ -184,10 +182,7 @@ impl CoarseLatency {
             .counts
             .first()
             .map_or(self.max, |(b, _)| highest_of(*b));
-        let mut sums = [0; SUM_WORDS];
-        sums[0] = above;
-        sums[1..5].copy_from_slice(&pieces(u128::from(self.sum)));
-        sums[5..9].copy_from_slice(&pieces(squares));
+        let sums = sums(above, [u128::from(self.sum), squares]);
         let extremes = (lowest.min(self.max).0, self.max.0);
         // All buckets lie between the extremes.
         Latency::from_parts(0, &counts, sums, extremes).unwrap_or_default()

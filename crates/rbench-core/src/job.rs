@@ -268,10 +268,8 @@ impl JobOutcome {
         if first {
             (self.job, self.worker, self.pid) = (*job, *worker, *pid);
         }
-        self.steady = match (self.steady, steady) {
-            (Some(mine), Some(theirs)) => Some(mine && *theirs),
-            (mine, theirs) => mine.or(*theirs),
-        };
+        let both = self.steady.into_iter().chain(*steady);
+        self.steady = both.reduce(|mine, theirs| mine && theirs);
         // Workers start together: the same second of each.
         if self.steady_window.len() < steady_window.len() {
             self.steady_window.resize(steady_window.len(), (0, 0));

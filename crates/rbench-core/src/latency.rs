@@ -325,8 +325,7 @@ impl Latency {
     /// The scalar part, for a reduction to add up: `above`, and both sums in 32-bit
     /// pieces. So 2^32 of them can be added without overflow.
     pub fn sums(&self) -> [u64; SUM_WORDS] {
-        let [s, q] = [self.sum, self.sum_of_squares].map(pieces);
-        [self.above, s[0], s[1], s[2], s[3], q[0], q[1], q[2], q[3]]
+        sums(self.above, self.exact_sums())
     }
 
     /// Smallest and largest value as stored (`u64::MAX` and 0 when empty), for a
@@ -349,15 +348,12 @@ impl Latency {
         let span = span(min, max);
         all.make_room(span.clone());
         (all.min, all.max) = extremes;
-        let mut given = (first..BUCKETS).zip(counts);
-        if given.any(|(index, n)| *n > 0 && !span.contains(&index)) {
-            return None;
-        }
-        for (index, n) in (first..)
-            .zip(counts)
-            .filter(|(index, _)| span.contains(index))
-        {
-            all.counts[index - all.first] = *n;
+        for (index, n) in (first..BUCKETS).zip(counts) {
+            match span.contains(&index) {
+                true => all.counts[index - all.first] = *n,
+                false if *n > 0 => return None,
+                false => {}
+            }
         }
         all.above = sums[0];
         all.sum = joined(&sums[1..5]);
@@ -371,7 +367,7 @@ impl Latency {
     pub fn from_buckets(
         buckets: &[(Nanos, u64)],
         above: u64,
-        [sum, sum_of_squares]: [u128; 2],
+        exact_sums: [u128; 2],
         extremes: (u64, u64),
     ) -> Option<Latency> {
         let mut counts = vec![0; BUCKETS];
@@ -379,9 +375,7 @@ impl Latency {
             let count: &mut u64 = counts.get_mut(index_of(value.0))?;
             *count = count.checked_add(*n)?;
         }
-        let (s, q) = (pieces(sum), pieces(sum_of_squares));
-        let sums = [above, s[0], s[1], s[2], s[3], q[0], q[1], q[2], q[3]];
-        Latency::from_parts(0, &counts, sums, extremes)
+        Latency::from_parts(0, &counts, sums(above, exact_sums), extremes)
     }
 
     /// The sums of all values in ns and of their squares, exact.
@@ -414,6 +408,12 @@ impl Latency {
         }
         Some(all)
     }
+}
+
+/// The words of [`Latency::sums`].
+pub(crate) fn sums(above: u64, exact_sums: [u128; 2]) -> [u64; SUM_WORDS] {
+    let [s, q] = exact_sums.map(pieces);
+    [above, s[0], s[1], s[2], s[3], q[0], q[1], q[2], q[3]]
 }
 
 /// A sum in 32-bit pieces, so that 2^32 of them can be added without overflow.

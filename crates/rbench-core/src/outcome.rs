@@ -193,20 +193,11 @@ impl OpStats {
         debug_assert_eq!(self.op, *op);
         self.again.add(*again);
         self.late.merge(*late);
-        self.measured = match (self.measured, *measured) {
-            (Some(mine), Some(theirs)) => Some(mine.joined(theirs)),
-            (mine, theirs) => mine.or(theirs),
-        };
+        let both = self.measured.into_iter().chain(*measured);
+        self.measured = both.reduce(Measured::joined);
         self.effort.add(*effort);
-        self.given_up_at = earliest(self.given_up_at, *given_up_at);
+        self.given_up_at = self.given_up_at.into_iter().chain(*given_up_at).min();
         self.rewritten = Round::join(self.rewritten, *rewritten);
-    }
-}
-
-fn earliest(a: Option<Nanos>, b: Option<Nanos>) -> Option<Nanos> {
-    match (a, b) {
-        (Some(a), Some(b)) => Some(a.min(b)),
-        (a, b) => a.or(b),
     }
 }
 
@@ -451,7 +442,7 @@ mod tests {
                     Failure::new(OpKind::Write, "f", FailureKind::Short),
                 );
                 lane.unchecked += *ns % 3;
-                lane.given_up_at = earliest(lane.given_up_at, Some(Nanos(*at)));
+                lane.given_up_at = lane.given_up_at.into_iter().chain([Nanos(*at)]).min();
                 lane.timeline.record(
                     Nanos(*at),
                     Bin {

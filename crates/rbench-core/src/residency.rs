@@ -196,14 +196,11 @@ pub struct Round {
 impl Round {
     /// Joins two: the earlier time, and the operations of both.
     pub fn join(a: Option<Round>, b: Option<Round>) -> Option<Round> {
-        match (a, b) {
-            (Some(a), Some(b)) => Some(Round {
-                after: a.after.min(b.after),
-                once: a.once + b.once,
-                done: a.done + b.done,
-            }),
-            (a, b) => a.or(b),
-        }
+        a.into_iter().chain(b).reduce(|a, b| Round {
+            after: a.after.min(b.after),
+            once: a.once + b.once,
+            done: a.done + b.done,
+        })
     }
 }
 

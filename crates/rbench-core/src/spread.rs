@@ -63,27 +63,16 @@ pub struct Quantiles<T> {
 
 impl<T> Quantiles<T> {
     fn map<U>(self, of: impl Fn(T) -> U) -> Quantiles<U> {
-        let Quantiles {
-            min,
-            p1,
-            p5,
-            p25,
-            p50,
-            p75,
-            p95,
-            p99,
-            max,
-        } = self;
         Quantiles {
-            min: of(min),
-            p1: of(p1),
-            p5: of(p5),
-            p25: of(p25),
-            p50: of(p50),
-            p75: of(p75),
-            p95: of(p95),
-            p99: of(p99),
-            max: of(max),
+            min: of(self.min),
+            p1: of(self.p1),
+            p5: of(self.p5),
+            p25: of(self.p25),
+            p50: of(self.p50),
+            p75: of(self.p75),
+            p95: of(self.p95),
+            p99: of(self.p99),
+            max: of(self.max),
         }
     }
 }
@@ -103,21 +92,21 @@ impl InSeconds for Quantiles<Nanos> {
 impl<T: Copy + Default> Quantiles<T> {
     /// The quantiles of values in ascending order; all zero without values.
     pub fn of_sorted(values: &[T]) -> Quantiles<T> {
-        let (Some(min), Some(max)) = (values.first(), values.last()) else {
+        if values.is_empty() {
             return Quantiles::default();
-        };
-        let at = |percent: usize| values[(values.len() * percent).div_ceil(100).max(1) - 1];
-        Quantiles {
-            min: *min,
-            p1: at(1),
-            p5: at(5),
-            p25: at(25),
-            p50: at(50),
-            p75: at(75),
-            p95: at(95),
-            p99: at(99),
-            max: *max,
         }
+        let percents = Quantiles {
+            min: 0,
+            p1: 1,
+            p5: 5,
+            p25: 25,
+            p50: 50,
+            p75: 75,
+            p95: 95,
+            p99: 99,
+            max: 100,
+        };
+        percents.map(|percent| values[(values.len() * percent).div_ceil(100).max(1) - 1])
     }
 }
 

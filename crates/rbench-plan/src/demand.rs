@@ -54,6 +54,7 @@ pub fn is_incompressible(buffers: &Buffers) -> bool {
 /// earlier iterations. Jobs depend on existing files: see [`crate::jobs`].
 pub fn demand(plan: &Plan, ranks: u32) -> Demand {
     let passes = u64::from(plan.passes());
+    let kept = if plan.keep { passes } else { 1 };
     match &plan.work {
         Work::Meta(meta) => {
             let ranks = u64::from(ranks);
@@ -65,13 +66,11 @@ pub fn demand(plan: &Plan, ranks: u32) -> Demand {
         }
         Work::Io(io) => {
             let workers = u64::from(ranks) * u64::from(plan.threads);
-            of_io(io, workers).times(if plan.keep { passes } else { 1 })
+            of_io(io, workers).times(kept)
         }
         Work::Mix(mix) => {
             let sets = if mix.shared { 1 } else { u64::from(ranks) };
-            of_mix(mix)
-                .times(sets)
-                .times(if plan.keep { passes } else { 1 })
+            of_mix(mix).times(sets).times(kept)
         }
         // The demand of a trace is only known after it was read.
         Work::Jobs(_) | Work::Find(_) | Work::Replay(_) => Demand::default(),
@@ -137,20 +136,14 @@ fn of_meta(meta: &MetaPlan, (ranks, missing): (u64, u64), threads: u64) -> (Dema
     let fullest = trees
         .saturating_add(with_dirs)
         .max(trees.saturating_add(dirs_left).saturating_add(with_files));
-    let removed = runs(PhaseKind::FileRemove);
-    let files_left = if removed { 0 } else { files };
-    let trees_left = match runs(PhaseKind::TreeRemove) {
-        true => 0,
-        false => trees,
-    };
-    let bytes_left = if removed { 0 } else { written };
-    let most_left = if removed { 0 } else { at_most };
-    let inodes_left = trees_left
+    let left = |kind, number| if runs(kind) { 0 } else { number };
+    let of_files = |number| left(PhaseKind::FileRemove, number);
+    let inodes_left = left(PhaseKind::TreeRemove, trees)
         .saturating_add(dirs_left)
-        .saturating_add(files_left);
+        .saturating_add(of_files(files));
     (
         demand(fullest, written, at_most),
-        demand(inodes_left, bytes_left, most_left),
+        demand(inodes_left, of_files(written), of_files(at_most)),
     )
 }
 
@@ -158,15 +151,10 @@ fn of_meta(meta: &MetaPlan, (ranks, missing): (u64, u64), threads: u64) -> (Dema
 /// less than their mean.
 fn of_mix(mix: &MixPlan) -> Demand {
     let (names, bytes) = mix.prepared();
-    let all = mix
-        .sets
-        .iter()
-        .map(|set| set.number.saturating_mul(set.sizes.mean()));
+    let sets = mix.sets.iter();
+    let all = sets.map(|set| set.number.saturating_mul(set.sizes.mean()));
     let is_fixed = |set: &FileSet| matches!(set.sizes, Sizes::Fixed(_));
-    let sure = match mix.sets.iter().all(is_fixed) {
-        true => bytes,
-        false => bytes / 2,
-    };
+    let sure = bytes / if mix.sets.iter().all(is_fixed) { 1 } else { 2 };
     Demand {
         bytes: sure,
         plain_bytes: sure,
@@ -203,8 +191,8 @@ mod tests {
     use rbench_core::{Bytes, Nanos};
 
     use super::*;
-    use crate::resolve::{Facts, resolve};
-    use crate::spec::{self, Spec, Workload};
+    use crate::resolve::Facts;
+    use crate::spec::{self, Workload};
 
     fn of(workload: Workload, change: impl FnOnce(&mut spec::Common), ranks: u32) -> Demand {
         let mut common = spec::Common {
@@ -212,14 +200,11 @@ mod tests {
             ..spec::Common::default()
         };
         change(&mut common);
-        let facts = Facts {
-            host_of: vec![0; ranks as usize],
-            seed: 1,
-            engines: vec![("psync", 1)],
-            stonewalled: None,
-        };
-        let plan = resolve(&Spec { common, workload }, &facts).expect("it can be done");
-        demand(&plan, ranks)
+        let facts = Facts::on(&vec![0; ranks as usize]);
+        demand(
+            &facts.plan(common, workload).expect("it can be done"),
+            ranks,
+        )
     }
 
     fn io(change: impl FnOnce(&mut spec::Io)) -> Workload {

@@ -88,6 +88,33 @@ impl<'t> Text<'t> {
         read(words).map_err(|message| self.error(value.span().start, format!("'{key}': {message}")))
     }
 
+    /// The text of a key, parsed by `read`; `None` without the key.
+    pub(crate) fn of_key<T>(
+        &self,
+        table: &DeTable<'_>,
+        key: &str,
+        read: impl FnOnce(&str) -> Result<T, String>,
+    ) -> Found<Option<T>> {
+        let value = table.get(key);
+        value.map(|value| self.of((key, value), read)).transpose()
+    }
+
+    /// The text of a key as it is; `None` without the key.
+    pub(crate) fn text_of_key(&self, table: &DeTable<'_>, key: &str) -> Found<Option<String>> {
+        self.of_key(table, key, |text| Ok(text.to_owned()))
+    }
+
+    /// The number of a key, as in [`Text::number`]; `None` without the key.
+    pub(crate) fn number_of_key(
+        &self,
+        table: &DeTable<'_>,
+        key: &str,
+        most: Option<u64>,
+    ) -> Found<Option<u64>> {
+        let value = table.get(key);
+        value.map(|value| self.number(key, value, most)).transpose()
+    }
+
     /// A number of at least 1, up to `most` if there is a limit to name.
     pub(crate) fn number(&self, key: &str, value: &Value<'_>, most: Option<u64>) -> Found<u64> {
         let number = match value.get_ref() {

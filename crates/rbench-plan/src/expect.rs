@@ -76,12 +76,9 @@ fn deviation(of: &Text<'_>, value: &Value<'_>) -> Result<Deviation, DocumentErro
         of.words(key, entry).map(|text| (text.to_owned(), line))
     };
     let (promise, line) = word("promise")?;
-    let within = table.get("within").map(|value| {
-        let time = of.words("within", value)?.parse::<Nanos>();
-        time.map_err(|e| of.error(value.span().start, format!("'within': {e}")))
-    });
+    let time = |text: &str| text.parse::<Nanos>().map_err(|e| e.to_string());
     Ok(Deviation {
-        within: within.transpose()?,
+        within: of.of_key(table, "within", time)?,
         promise,
         why: word("why")?.0,
         source: word("source")?.0,

@@ -13,13 +13,6 @@ pub struct FindPlan {
     pub name: Option<Vec<u8>>,
 }
 
-impl FindPlan {
-    /// True if the name alone does not decide.
-    pub fn needs_attributes(&self) -> bool {
-        self.newer.is_some() || self.size.is_some()
-    }
-}
-
 /// `-size` as in find(1): a length in units, rounded up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SizeTest {

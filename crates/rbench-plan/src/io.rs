@@ -424,22 +424,14 @@ impl IoPlan {
     }
 
     fn syncing(&self) -> Syncing {
-        let never = Syncing::default();
-        match self.fsync {
-            FsyncRule::Never => never,
-            FsyncRule::End => Syncing {
-                end_fsync: true,
-                ..never
+        Syncing {
+            fsync: match self.fsync {
+                FsyncRule::Every(writes) => writes,
+                FsyncRule::End | FsyncRule::Never | FsyncRule::Close => 0,
             },
-            FsyncRule::Every(writes) => Syncing {
-                fsync: writes,
-                end_fsync: true,
-                ..never
-            },
-            FsyncRule::Close => Syncing {
-                close: true,
-                ..never
-            },
+            end_fsync: self.fsync.syncs(),
+            close: self.fsync == FsyncRule::Close,
+            ..Syncing::default()
         }
     }
 

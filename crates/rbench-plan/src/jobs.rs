@@ -64,36 +64,24 @@ pub struct Directions {
 
 impl Directions {
     /// Sequential reads.
-    pub const READ: Directions = Directions {
-        read: true,
-        ..Directions::NONE
-    };
+    pub const READ: Directions = Directions::sequential(true, false, false);
     /// Sequential writes.
-    pub const WRITE: Directions = Directions {
-        write: true,
-        ..Directions::NONE
-    };
+    pub const WRITE: Directions = Directions::sequential(false, true, false);
     /// Sequential trims.
-    pub const TRIM: Directions = Directions {
-        trim: true,
-        ..Directions::NONE
-    };
+    pub const TRIM: Directions = Directions::sequential(false, false, true);
     /// Sequential reads and writes, mixed.
-    pub const MIX: Directions = Directions {
-        write: true,
-        ..Directions::READ
-    };
+    pub const MIX: Directions = Directions::sequential(true, true, false);
     /// Sequential trims, each followed by a write.
-    pub const TRIM_WRITE: Directions = Directions {
-        trim: true,
-        ..Directions::WRITE
-    };
-    const NONE: Directions = Directions {
-        read: false,
-        write: false,
-        trim: false,
-        random: false,
-    };
+    pub const TRIM_WRITE: Directions = Directions::sequential(false, true, true);
+
+    const fn sequential(read: bool, write: bool, trim: bool) -> Directions {
+        Directions {
+            read,
+            write,
+            trim,
+            random: false,
+        }
+    }
 
     /// The same at random offsets.
     pub const fn at_random(self) -> Directions {
@@ -624,11 +612,8 @@ impl Files {
     /// The directory of worker `jobnum`.
     pub fn directory_of(&self, jobnum: u64) -> &PathBuf {
         let all = self.more_directories.len() as u64 + 1;
-        let turn = (jobnum % all) as usize;
-        let more = turn
-            .checked_sub(1)
-            .and_then(|n| self.more_directories.get(n));
-        more.unwrap_or(&self.directory)
+        let mut turns = self.directories().skip((jobnum % all) as usize);
+        turns.next().unwrap_or(&self.directory)
     }
 }
 
@@ -678,13 +663,10 @@ impl JobsPlan {
     /// The log of its own I/O that a worker writes, for the job with this index in a run with
     /// `ranks` ranks.
     pub fn iolog_of(&self, job: u32, worker: u64, ranks: u32) -> Option<String> {
-        let mut all = self.rounds.iter().flatten();
-        let before = all.by_ref().take(job as usize);
-        let before: Vec<&JobPlan> = before.collect();
-        let name = all.next()?.iolog.as_deref()?;
-        let same = before
-            .iter()
-            .filter(|job| job.iolog.as_deref() == Some(name));
+        let all = || self.rounds.iter().flatten();
+        let name = all().nth(job as usize)?.iolog.as_deref()?;
+        let before = all().take(job as usize);
+        let same = before.filter(|job| job.iolog.as_deref() == Some(name));
         let workers = same.map(|job| u64::from(job.numjobs) * u64::from(ranks));
         Some(iolog_name(name, workers.sum::<u64>() + worker))
     }
@@ -697,9 +679,8 @@ impl JobsPlan {
     /// Workers of each rank in the largest group of jobs that run together.
     pub fn workers(&self) -> u32 {
         let of = |round: &Vec<JobPlan>| {
-            round
-                .iter()
-                .fold(0_u32, |sum, job| sum.saturating_add(job.numjobs))
+            let each = round.iter().map(|job| job.numjobs);
+            each.fold(0, u32::saturating_add)
         };
         self.rounds.iter().map(of).max().unwrap_or(0)
     }
@@ -707,37 +688,22 @@ impl JobsPlan {
     /// Bytes on the target when all files exist, for `ranks` ranks.
     pub fn data_bytes(&self, ranks: u32) -> Bytes {
         let of = |job: &JobPlan| {
-            if job.files.fill {
-                return 0;
-            }
-            if job
-                .names
-                .is_some_and(|op| op.makes() || op.of_directories())
-            {
-                return 0;
-            }
+            let files = &job.files;
+            let empty = |op: &NameEngine| op.makes() || op.of_directories();
             // The number of bytes written until the deadline is unknown.
-            if job.pace.wear_out {
+            if files.fill || job.names.is_some_and(empty) || job.pace.wear_out {
                 return 0;
             }
-            let workers = match job.files.names {
-                FileNames::Given(_) if job.files.interleave == 0 => 1,
+            let workers = match files.names {
+                FileNames::Given(_) if files.interleave == 0 => 1,
                 FileNames::Given(_) | FileNames::Format(_) | FileNames::Numbered { .. } => {
                     u64::from(ranks) * u64::from(job.numjobs)
                 }
             };
-            job.files
-                .size
-                .1
-                .saturating_mul(job.files.count)
-                .saturating_mul(workers)
+            let (_, most) = files.size;
+            most.saturating_mul(files.count).saturating_mul(workers)
         };
-        Bytes(
-            self.once()
-                .iter()
-                .flatten()
-                .map(of)
-                .fold(0, u64::saturating_add),
-        )
+        let jobs = self.once().iter().flatten();
+        Bytes(jobs.map(of).fold(0, u64::saturating_add))
     }
 }

@@ -136,9 +136,10 @@ pub enum Packet {
 }
 
 /// Content of files.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Content {
     /// Incompressible data, new for every write.
+    #[default]
     Fresh,
     /// Data that depends on seed, owner and number of the file, and can be verified later.
     Packet {
@@ -150,9 +151,10 @@ pub enum Content {
 }
 
 /// Place of the trees.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Location {
     /// A directory of the run.
+    #[default]
     Own,
     /// `test-dir.<iteration>-<loop>` below these directories: rank r uses number r modulo
     /// their count.
@@ -176,7 +178,7 @@ pub struct Hooks {
 pub const UNTIL_THE_DEADLINE: u64 = 1 << 40;
 
 /// The metadata workload, complete.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct MetaPlan {
     /// Tree and items.
     pub shape: Shape,
@@ -247,30 +249,10 @@ impl MetaPlan {
             shape,
             loops: 1,
             items_per_rank,
-            layout: Layout::Unique,
-            tree_ahead: 0,
             naming: NATIVE,
-            site: Location::Own,
-            backend: Backend::Posix,
-            in_flight: None,
-            phases: Vec::new(),
             barriers: true,
-            making: Making::New,
             renaming: Renaming::Onward,
-            time: None,
-            content: Content::Fresh,
-            write: Bytes(0),
-            read: Bytes(0),
-            fsync: false,
-            direct: false,
-            verify_read: false,
-            verify_write: false,
-            around: Hooks::default(),
-            made: None,
-            failures_end_the_run: false,
-            stated_shift: 0,
-            rows: Vec::new(),
-            stated_random: false,
+            ..MetaPlan::default()
         }
     }
 

@@ -84,6 +84,37 @@ impl Facts {
     }
 }
 
+#[cfg(test)]
+impl Facts {
+    /// A launch with a rank on each of these hosts.
+    pub(crate) fn on(host_of: &[u32]) -> Facts {
+        Facts {
+            host_of: host_of.to_vec(),
+            seed: 7,
+            engines: vec![("psync", 1)],
+            stonewalled: None,
+        }
+    }
+
+    /// The plan of a workload.
+    pub(crate) fn plan(&self, common: spec::Common, workload: Workload) -> Result<Plan, String> {
+        resolve(&Spec { common, workload }, self).map_err(|error| error.0)
+    }
+
+    /// The plan of a workload of jobs, and its notes.
+    pub(crate) fn jobs(
+        &self,
+        common: spec::Common,
+        workload: Workload,
+    ) -> Result<(JobsPlan, Vec<String>), String> {
+        let plan = self.plan(common, workload)?;
+        match plan.work {
+            Work::Jobs(jobs) => Ok((jobs, plan.notes)),
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
 /// The reason why a Spec cannot be done: one sentence that names the option.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]

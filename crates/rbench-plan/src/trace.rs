@@ -306,32 +306,27 @@ pub enum Format {
 }
 
 impl Format {
-    /// All formats, with their names on command lines.
-    pub const ALL: [(&'static str, Format); 5] = [
-        ("iolog", Format::Iolog),
-        ("juicefs", Format::Juicefs),
-        ("strace", Format::Strace),
-        ("dxt", Format::Dxt),
-        ("rbench", Format::Rbench),
+    /// All formats, with their names on command lines and their descriptions for the help.
+    pub const ALL: [(&'static str, Format, &'static str); 5] = [
+        ("iolog", Format::Iolog, "fio's I/O log, version 2 or 3"),
+        (
+            "juicefs",
+            Format::Juicefs,
+            "JuiceFS's access log: cat MOUNT/.accesslog",
+        ),
+        (
+            "strace",
+            Format::Strace,
+            "strace -f -y -ttt -T -s 0 -o TRACE PROGRAM; -tt, without a date, is read too",
+        ),
+        ("dxt", Format::Dxt, "Output of darshan-dxt-parser"),
+        ("rbench", Format::Rbench, "Trace of rbench record"),
     ];
 
     /// Its name on command lines.
     pub fn name(self) -> &'static str {
-        let named = Format::ALL.iter().find(|(_, format)| *format == self);
-        named.map_or("", |(name, _)| name)
-    }
-
-    /// Its description, for the help.
-    pub fn about(self) -> &'static str {
-        match self {
-            Format::Iolog => "fio's I/O log, version 2 or 3",
-            Format::Juicefs => "JuiceFS's access log: cat MOUNT/.accesslog",
-            Format::Strace => {
-                "strace -f -y -ttt -T -s 0 -o TRACE PROGRAM; -tt, without a date, is read too"
-            }
-            Format::Dxt => "Output of darshan-dxt-parser",
-            Format::Rbench => "Trace of rbench record",
-        }
+        let named = Format::ALL.iter().find(|(_, format, _)| *format == self);
+        named.map_or("", |(name, ..)| name)
     }
 
     /// The form that a trace has, by a line that is neither empty nor a comment of its own;
@@ -356,7 +351,7 @@ impl Format {
 }
 
 /// Options of the readers of all formats.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Reading {
     /// Selection and mapping of names.
     pub names: Names,

@@ -15,7 +15,7 @@ pub use rbench_core::operations::ItemKind;
 pub const PATH_MAX: usize = 4096;
 
 /// The shape of a tree and its items.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Shape {
     /// Children of each node, at least 1.
     pub branch: u64,
@@ -72,7 +72,7 @@ impl Shape {
 }
 
 /// Words of names.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Naming {
     /// Tree directories: `tree.<rank>.<node>`, without the rank if the tree is
     /// shared.

@@ -57,30 +57,30 @@ pub fn share(text: &str) -> Result<f64, String> {
     }
 }
 
+/// A share that `fits`, as `range` says.
+fn share_within(text: &str, fits: impl Fn(&f64) -> bool, range: &str) -> Result<f64, String> {
+    match share(text)? {
+        share if fits(&share) => Ok(share),
+        _ => Err(format!("'{text}' must be {range}")),
+    }
+}
+
 /// `--min-effect`
 pub fn effect(text: &str) -> Result<f64, String> {
-    match share(text)? {
-        share if (0.0..1.0).contains(&share) => Ok(share),
-        _ => Err(format!("'{text}' must be at least 0% and below 100%")),
-    }
+    let fits = |share: &f64| (0.0..1.0).contains(share);
+    share_within(text, fits, "at least 0% and below 100%")
 }
 
 /// `--confidence`
 pub fn confidence(text: &str) -> Result<f64, String> {
-    match share(text)? {
-        share if (0.5..=0.999_999).contains(&share) => Ok(share),
-        _ => Err(format!(
-            "'{text}' must be at least 50% and at most 99.9999%"
-        )),
-    }
+    let fits = |share: &f64| (0.5..=0.999_999).contains(share);
+    share_within(text, fits, "at least 50% and at most 99.9999%")
 }
 
 /// `--precision`
 pub fn precision(text: &str) -> Result<f64, String> {
-    match share(text)? {
-        share if (0.001..=0.5).contains(&share) => Ok(share),
-        _ => Err(format!("'{text}' must be from 0.1% to 50%")),
-    }
+    let fits = |share: &f64| (0.001..=0.5).contains(share);
+    share_within(text, fits, "from 0.1% to 50%")
 }
 
 /// `--threads` of removals
@@ -202,12 +202,9 @@ pub fn rate(text: &str) -> Result<f64, String> {
 
 /// A number followed by k (thousand), m (million) or g (thousand millions).
 fn decimal(text: &str) -> Option<f64> {
-    let (number, factor) = match text.as_bytes().last()?.to_ascii_lowercase() {
-        b'k' => (&text[..text.len() - 1], 1e3),
-        b'm' => (&text[..text.len() - 1], 1e6),
-        b'g' => (&text[..text.len() - 1], 1e9),
-        _ => (text, 1.0),
-    };
+    let factors = [(['k', 'K'], 1e3), (['m', 'M'], 1e6), (['g', 'G'], 1e9)];
+    let known = |(letters, factor): ([char; 2], f64)| Some((text.strip_suffix(letters)?, factor));
+    let (number, factor) = factors.into_iter().find_map(known).unwrap_or((text, 1.0));
     number.parse::<f64>().ok().map(|number| number * factor)
 }
 
@@ -325,11 +322,11 @@ pub fn directory() -> impl TypedValueParser<Value = PathBuf> {
 /// `--trace-format`; `None`: as each trace says.
 pub fn trace_format() -> impl TypedValueParser<Value = Option<Format>> {
     let auto = PossibleValue::new("auto").help("Detected from the first lines of each trace");
-    let all = Format::ALL.map(|(name, format)| PossibleValue::new(name).help(format.about()));
+    let all = Format::ALL.map(|(name, _, about)| PossibleValue::new(name).help(about));
     PossibleValuesParser::new(std::iter::once(auto).chain(all)).map(|name| {
         let mut all = Format::ALL.into_iter();
-        all.find(|(known, _)| *known == name)
-            .map(|(_, format)| format)
+        all.find(|(known, ..)| *known == name)
+            .map(|(_, format, _)| format)
     })
 }
 
@@ -345,15 +342,16 @@ pub fn size_test(text: &str) -> Result<SizeTest, String> {
         Some(b'-') => (Than::Less, &text[1..]),
         _ => (Than::Exactly, text),
     };
-    let (digits, unit) = match rest.as_bytes().last() {
-        Some(b'c') => (&rest[..rest.len() - 1], 1),
-        Some(b'w') => (&rest[..rest.len() - 1], 2),
-        Some(b'b') => (&rest[..rest.len() - 1], 512),
-        Some(b'k') => (&rest[..rest.len() - 1], 1 << 10),
-        Some(b'M') => (&rest[..rest.len() - 1], 1 << 20),
-        Some(b'G') => (&rest[..rest.len() - 1], 1 << 30),
-        _ => (rest, 512),
-    };
+    let units = [
+        ('c', 1),
+        ('w', 2),
+        ('b', 512),
+        ('k', 1 << 10),
+        ('M', 1 << 20),
+        ('G', 1 << 30),
+    ];
+    let known = |(letter, unit): (char, u64)| Some((rest.strip_suffix(letter)?, unit));
+    let (digits, unit) = units.into_iter().find_map(known).unwrap_or((rest, 512));
     let plain = digits.bytes().all(|b| b.is_ascii_digit());
     match digits.parse() {
         Ok(units) if plain => Ok(SizeTest { than, units, unit }),

@@ -140,9 +140,10 @@ pub struct TrimBacklog {
 }
 
 /// Content of a job's blocks.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Carries {
     /// The stamps of `rbench io`.
+    #[default]
     Stamps,
     /// fio's headers, checksums and patterns.
     Fio(FioLayout),
@@ -156,7 +157,7 @@ pub enum Carries {
 }
 
 /// Verification of a job.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Verify {
     /// Content of its blocks.
     pub carries: Carries,
@@ -199,22 +200,8 @@ impl Verify {
     /// The stamps of `rbench io` with this interval, which are not read back in the run.
     pub fn stamped(interval: u64) -> Verify {
         Verify {
-            carries: Carries::Stamps,
             interval,
-            read_back: false,
-            once: false,
-            fatal: false,
-            backlog: None,
-            backlog_batch: 0,
-            only: false,
-            threads: 0,
-            cpus: Vec::new(),
-            dump: false,
-            save_state: false,
-            load_state: false,
-            synced_only: false,
-            trims: None,
-            trimmed_is_zero: false,
+            ..Verify::default()
         }
     }
 }

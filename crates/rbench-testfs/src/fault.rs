@@ -72,30 +72,21 @@ impl Action {
 
     /// Its text; `None` if that has a value.
     fn word(self) -> Option<&'static str> {
-        match self {
-            Action::Stall(_) | Action::Fail(_) => None,
-            Action::Hang => Some("hang"),
-            Action::Die => Some("die"),
-            Action::Short => Some("short"),
-            Action::Flip => Some("flip"),
-            Action::Zero => Some("zero"),
-            Action::Stale => Some("stale"),
-            Action::Misdirect => Some("misdirect"),
-            Action::Lost => Some("lost"),
-        }
+        let known = WORDS.iter().find(|(action, _)| *action == self);
+        known.map(|(_, word)| *word)
     }
 }
 
 /// The actions whose text is a single word, not the name of an error.
-const WORDS: [Action; 8] = [
-    Action::Hang,
-    Action::Die,
-    Action::Short,
-    Action::Flip,
-    Action::Zero,
-    Action::Stale,
-    Action::Misdirect,
-    Action::Lost,
+const WORDS: [(Action, &str); 8] = [
+    (Action::Hang, "hang"),
+    (Action::Die, "die"),
+    (Action::Short, "short"),
+    (Action::Flip, "flip"),
+    (Action::Zero, "zero"),
+    (Action::Stale, "stale"),
+    (Action::Misdirect, "misdirect"),
+    (Action::Lost, "lost"),
 ];
 
 /// Selection of the requests of a kind that a fault hits.
@@ -171,14 +162,15 @@ impl FromStr for Action {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         match text.split_once('=') {
-            Some(("stall", time)) => time
-                .parse()
-                .map(Action::Stall)
-                .map_err(ParseFaultError::Stall),
+            Some(("stall", time)) => {
+                let time = time.parse().map_err(ParseFaultError::Stall);
+                time.map(Action::Stall)
+            }
             Some(_) => Err(ParseFaultError::Action(text.to_owned())),
             None => {
-                let action = WORDS.into_iter().find(|action| action.word() == Some(text));
-                action
+                let known = WORDS.iter().find(|(_, word)| *word == text);
+                known
+                    .map(|(action, _)| *action)
                     .or_else(|| errno_named(text).map(Action::Fail))
                     .ok_or_else(|| ParseFaultError::Action(text.to_owned()))
             }
@@ -330,7 +322,7 @@ mod tests {
             (0..u64::MAX / 2_000_000_000, 0_u32..4)
                 .prop_map(|(n, power)| Action::Stall(Nanos(n * 1000_u64.pow(power)))),
             (1..=40_i32).prop_map(|e| Action::Fail(Errno::from_raw(e))),
-            prop::sample::select(&WORDS[..]),
+            prop::sample::select(&WORDS[..]).prop_map(|(action, _)| action),
         ];
         let trigger = prop_oneof![
             (1..u64::MAX).prop_map(Trigger::Nth),

@@ -65,6 +65,15 @@ pub(crate) struct Totals {
     pub(crate) name_max: u32,
 }
 
+/// Takes an entry of a listing; returns true if there is room for no more.
+pub(crate) type Add<'a> = &'a mut dyn FnMut(Entry<'_>) -> bool;
+
+/// Like [`Add`], with the attributes of the entry.
+pub(crate) type AddPlus<'a> = &'a mut dyn FnMut(Entry<'_>, &FileAttr) -> bool;
+
+/// The attributes and the handle of a file that was created.
+pub(crate) type Created = (FileAttr, u64);
+
 /// A back end. Inode numbers and handles are those that it has returned. Every
 /// [`FileAttr`] that it returns for a name counts as one lookup of the inode, which
 /// `forget` takes back.
@@ -94,26 +103,13 @@ pub(crate) trait Store: Send + Sync + 'static {
 
     /// `flags` as for `open`; returns a handle.
     fn open(&self, ino: u64, flags: i32) -> Answer<u64>;
-    fn create(
-        &self,
-        caller: Caller,
-        place: Place<'_>,
-        mode: u32,
-        flags: i32,
-    ) -> Answer<(FileAttr, u64)>;
+    fn create(&self, caller: Caller, place: Place<'_>, mode: u32, flags: i32) -> Answer<Created>;
     /// Reads into `buffer` from its start, less than its length at the end of the
     /// file. Returns the number of bytes.
     fn read(&self, ino: u64, handle: u64, offset: u64, buffer: &mut [u8]) -> Answer<usize>;
     /// Returns the number of bytes written, less than all if space runs out.
-    /// `kill_privileges` clears the set-user-id and set-group-id bits.
-    fn write(
-        &self,
-        ino: u64,
-        handle: u64,
-        offset: u64,
-        data: &[u8],
-        kill_privileges: bool,
-    ) -> Answer<u32>;
+    /// `kill` clears the set-user-id and set-group-id bits.
+    fn write(&self, ino: u64, handle: u64, offset: u64, data: &[u8], kill: bool) -> Answer<u32>;
     fn flush(&self, handle: u64) -> Answer<()>;
     fn release(&self, handle: u64) -> Answer<()>;
     fn fsync(&self, ino: u64, handle: u64, data_only: bool) -> Answer<()>;
@@ -128,22 +124,10 @@ pub(crate) trait Store: Send + Sync + 'static {
 
     fn opendir(&self, ino: u64) -> Answer<u64>;
     /// Passes entries after `offset` to `add` until it returns true (full).
-    fn readdir(
-        &self,
-        ino: u64,
-        handle: u64,
-        offset: u64,
-        add: &mut dyn FnMut(Entry<'_>) -> bool,
-    ) -> Answer<()>;
+    fn readdir(&self, ino: u64, handle: u64, offset: u64, add: Add<'_>) -> Answer<()>;
     /// Like `readdir`, with attributes. Each accepted entry, except `.` and `..`,
     /// counts as a lookup.
-    fn readdirplus(
-        &self,
-        ino: u64,
-        handle: u64,
-        offset: u64,
-        add: &mut dyn FnMut(Entry<'_>, &FileAttr) -> bool,
-    ) -> Answer<()>;
+    fn readdirplus(&self, ino: u64, handle: u64, offset: u64, add: AddPlus<'_>) -> Answer<()>;
     fn releasedir(&self, handle: u64) -> Answer<()>;
     fn fsyncdir(&self, ino: u64, handle: u64, data_only: bool) -> Answer<()>;
 

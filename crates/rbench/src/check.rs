@@ -282,31 +282,25 @@ fn chosen(only: &[String]) -> Result<Named, String> {
 /// Lists the groups and their promises as text.
 fn list(chosen: &[&Promise], between: &[&between::Check]) -> String {
     let mut out = String::new();
+    let mut put = |heading: String, lines: Vec<String>| {
+        if !lines.is_empty() {
+            out.push_str(&format!("{heading}\n{}", lines.concat()));
+        }
+    };
     for group in GROUPS {
         let within = |promise: &&&Promise| group.promises.iter().any(|p| p.name == promise.name);
-        let within: Vec<_> = chosen.iter().filter(within).collect();
-        if within.is_empty() {
-            continue;
-        }
-        out.push_str(&format!("{}: {}\n", group.name, group.about));
-        for promise in within {
+        let line = |promise: &&Promise| {
             let root = if promise.root { " (root)" } else { "" };
-            out.push_str(&format!("  {}: {}{root}\n", promise.name, promise.says));
-        }
+            format!("  {}: {}{root}\n", promise.name, promise.says)
+        };
+        let lines = chosen.iter().filter(within).map(line);
+        put(format!("{}: {}", group.name, group.about), lines.collect());
     }
     for group in between::GROUPS {
         let within = |check: &&&between::Check| group.checks.iter().any(|c| c.name == check.name);
-        let within: Vec<_> = between.iter().filter(within).collect();
-        if within.is_empty() {
-            continue;
-        }
-        out.push_str(&format!(
-            "{} (between clients): {}\n",
-            group.name, group.about
-        ));
-        for check in within {
-            out.push_str(&format!("  {}: {}\n", check.name, check.says));
-        }
+        let line = |check: &&between::Check| format!("  {}: {}\n", check.name, check.says);
+        let heading = format!("{} (between clients): {}", group.name, group.about);
+        put(heading, between.iter().filter(within).map(line).collect());
     }
     let all = (chosen.len() + between.len()) as u64;
     out.push_str(&format!("{}\n", counted(all, "promise")));

@@ -8,15 +8,13 @@ use rbench_cli::{Check, Clean, Invocation, Mistake, Output, Probe, Stop};
 use rbench_comm::Communicator;
 use rbench_core::Rank;
 use rbench_core::event::check_events;
-use rbench_core::job::JobOutcome;
 use rbench_core::outcome::OpTime;
 use rbench_core::plain::plain;
 use rbench_plan::Spec;
 use rbench_plan::spec::{MixText, Workload};
-use rbench_report::RunResult;
 
 use crate::console::print;
-use crate::front::{FrontEnd, Scope};
+use crate::front::{Done, FrontEnd, Scope};
 use crate::launch::Launch;
 use crate::operations::OperationLog;
 use crate::refusal::Refusal;
@@ -48,14 +46,8 @@ impl FrontEnd for Native {
         }
     }
 
-    fn report(
-        &self,
-        _scope: Scope<'_>,
-        output: &Output,
-        result: &RunResult,
-        _jobs: &[JobOutcome],
-    ) -> Result<u8, String> {
-        Ok(print(&render(result, output.format, output.details)))
+    fn report(&self, _scope: Scope<'_>, output: &Output, done: Done<'_>) -> Result<u8, String> {
+        Ok(print(&render(done.result, output.format, output.details)))
     }
 }
 

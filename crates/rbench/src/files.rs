@@ -147,23 +147,24 @@ pub fn may_be_written(
         Replace::Ours if kind.is_symlink() => {
             Err("is a symbolic link, which --overwrite does not replace".to_owned())
         }
-        Replace::Ours => match open_regular(path) {
+        Replace::Ours => match open_regular(path, false) {
             Ok(file) if is_ours(&file) => Ok(Some(file)),
             _ => Err("holds other data, which --overwrite does not replace".to_owned()),
         },
     }
 }
 
-/// Opens a regular file without following a symbolic link.
-fn open_regular(path: &Path) -> io::Result<File> {
+/// Opens a regular file, to write it too if `write`, without following a symbolic link.
+fn open_regular(path: &Path, write: bool) -> io::Result<File> {
     let mut how = OpenOptions::new();
     let how = how
         .read(true)
+        .write(write)
         .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
     let file = how.open(path)?;
     match file.metadata()?.is_file() {
         true => Ok(file),
-        false => Err(io::Error::other("not a regular file")),
+        false => Err(io::Error::other("it is not a regular file")),
     }
 }
 
@@ -247,20 +248,11 @@ fn sync_folder(path: &Path) -> io::Result<()> {
 
 /// Opens an existing journal without following a symbolic link.
 fn open_journal(path: &Path) -> io::Result<File> {
-    let open = |write| {
-        let mut how = OpenOptions::new();
-        let how = how.read(true).write(write);
-        let file = how
-            .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK)
-            .open(path)?;
-        match file.metadata()?.is_file() {
-            true => Ok(file),
-            false => Err(io::Error::other("it is not a regular file")),
-        }
-    };
     // NFS locks only files that are open for writing.
-    open(true).or_else(|error| match error.kind() {
-        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => open(false),
+    open_regular(path, true).or_else(|error| match error.kind() {
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+            open_regular(path, false)
+        }
         _ => Err(error),
     })
 }
@@ -348,7 +340,7 @@ impl ResultFile {
         let existing = match path.symlink_metadata() {
             Ok(found) if found.is_file() => {
                 let mut content = Vec::new();
-                let mut file = open_regular(path).map_err(named)?;
+                let mut file = open_regular(path, false).map_err(named)?;
                 file.read_to_end(&mut content).map_err(named)?;
                 Some(content)
             }

@@ -24,7 +24,7 @@ use rbench_report::schema::{FioEntry, FioShown, FioSteady, FioTarget, Forms};
 use crate::console::{complain, print};
 use crate::exit::SUCCESS;
 use crate::files::{self, Written};
-use crate::front::{FrontEnd, Scope};
+use crate::front::{Done, FrontEnd, Scope};
 use crate::show::render;
 use crate::trouble::all_of;
 
@@ -73,7 +73,7 @@ impl Front {
     }
 
     /// Results of these jobs, up to the end of the run or until now.
-    fn run(&self, scope: Scope<'_>, result: &RunResult, jobs: &[JobOutcome]) -> Option<FioRun> {
+    fn run(&self, scope: Scope<'_>, Done { result, jobs }: Done<'_>) -> Option<FioRun> {
         let Work::Jobs(plan) = &scope.plan.work else {
             return None;
         };
@@ -163,21 +163,16 @@ impl FrontEnd for Front {
         }
     }
 
-    fn forms(&self, scope: Scope<'_>, result: &RunResult, jobs: &[JobOutcome]) -> Forms {
-        let run = self.run(scope, result, jobs);
+    fn forms(&self, scope: Scope<'_>, done: Done<'_>) -> Forms {
+        let run = self.run(scope, done);
         Forms {
             fio: run.map(|run| run.form(&names(&self.view.formats))),
             ..Forms::default()
         }
     }
 
-    fn journal_line(
-        &self,
-        scope: Scope<'_>,
-        result: &RunResult,
-        jobs: &[JobOutcome],
-    ) -> Option<String> {
-        let form = self.run(scope, result, jobs)?.form(&[]);
+    fn journal_line(&self, scope: Scope<'_>, done: Done<'_>) -> Option<String> {
+        let form = self.run(scope, done)?.form(&[]);
         Some(journal::fio_line(&form.entries, &form.hosts))
     }
 
@@ -190,19 +185,13 @@ impl FrontEnd for Front {
         )
     }
 
-    fn report(
-        &self,
-        scope: Scope<'_>,
-        output: &Output,
-        result: &RunResult,
-        jobs: &[JobOutcome],
-    ) -> Result<u8, String> {
+    fn report(&self, scope: Scope<'_>, output: &Output, done: Done<'_>) -> Result<u8, String> {
         let own = self
             .view
             .report
-            .then(|| render(result, output.format, false));
-        let rates = rates::write(scope, jobs);
-        let Some(run) = self.run(scope, result, jobs) else {
+            .then(|| render(done.result, output.format, false));
+        let rates = rates::write(scope, done.jobs);
+        let Some(run) = self.run(scope, done) else {
             return rates.map(|()| SUCCESS);
         };
         let cwd = Path::new(&scope.launch.cwd);
@@ -245,8 +234,8 @@ impl FrontEnd for Front {
 
     /// Writes a report with the error, like fio: otherwise an earlier run's report could be mistaken for this run's.
     fn without_result(&mut self, scope: Scope<'_>, result: &RunResult, why: &str) {
-        let jobs = self.failed_jobs(scope, why);
-        let Some(run) = self.run(scope, result, &jobs) else {
+        let jobs = &self.failed_jobs(scope, why);
+        let Some(run) = self.run(scope, Done { result, jobs }) else {
             return;
         };
         let cwd = Path::new(&scope.launch.cwd);

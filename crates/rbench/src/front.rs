@@ -26,6 +26,15 @@ pub struct Scope<'s> {
     pub launch: &'s Launch,
 }
 
+/// Results that a front end reports.
+#[derive(Clone, Copy)]
+pub struct Done<'r> {
+    /// Those of the run.
+    pub result: &'r RunResult,
+    /// Those of its jobs.
+    pub jobs: &'r [JobOutcome],
+}
+
 /// Steps of a front end beside the common path. The defaults are those of the native commands.
 pub trait FrontEnd {
     /// Runs a command that needs no run, and returns its exit code. `ranks`: number of ranks.
@@ -90,17 +99,12 @@ pub trait FrontEnd {
 
     /// At rank 0: figures of these jobs that only this front end's report needs and the rest of the
     /// result does not hold.
-    fn forms(&self, _scope: Scope<'_>, _result: &RunResult, _jobs: &[JobOutcome]) -> Forms {
+    fn forms(&self, _scope: Scope<'_>, _done: Done<'_>) -> Forms {
         Forms::default()
     }
 
     /// At rank 0: the journal's line about a group of jobs, if it is kept beside the phases.
-    fn journal_line(
-        &self,
-        _scope: Scope<'_>,
-        _result: &RunResult,
-        _jobs: &[JobOutcome],
-    ) -> Option<String> {
+    fn journal_line(&self, _scope: Scope<'_>, _done: Done<'_>) -> Option<String> {
         None
     }
 
@@ -124,13 +128,7 @@ pub trait FrontEnd {
     ///
     /// # Errors
     /// One sentence that names the file that cannot be written.
-    fn report(
-        &self,
-        scope: Scope<'_>,
-        output: &Output,
-        result: &RunResult,
-        jobs: &[JobOutcome],
-    ) -> Result<u8, String>;
+    fn report(&self, scope: Scope<'_>, output: &Output, done: Done<'_>) -> Result<u8, String>;
 
     /// At rank 0: the outcomes of jobs that did not run, for this reason.
     fn failed_jobs(&self, _scope: Scope<'_>, _why: &str) -> Vec<JobOutcome> {

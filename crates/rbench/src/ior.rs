@@ -10,7 +10,6 @@ use std::path::{Path, PathBuf};
 use rbench_cli::ior::{options_of, script_of};
 use rbench_cli::{Format, IorSummary, IorView, Output};
 use rbench_core::Rank;
-use rbench_core::job::JobOutcome;
 use rbench_core::spread::RowLimits;
 use rbench_plan::Spec;
 use rbench_plan::spec::{Ior, Segments, Workload};
@@ -18,7 +17,7 @@ use rbench_report::ior::{self as render, View};
 use rbench_report::{PhaseResult, RunResult, json, text};
 
 use crate::console::print;
-use crate::front::{FrontEnd, Scope};
+use crate::front::{Done, FrontEnd, Scope};
 use crate::launch::Launch;
 use crate::operations::{new_file, unwritable};
 use crate::show;
@@ -135,13 +134,8 @@ impl FrontEnd for Front {
         }
     }
 
-    fn report(
-        &self,
-        _scope: Scope<'_>,
-        output: &Output,
-        result: &RunResult,
-        _jobs: &[JobOutcome],
-    ) -> Result<u8, String> {
+    fn report(&self, _scope: Scope<'_>, output: &Output, done: Done<'_>) -> Result<u8, String> {
+        let result = done.result;
         if output.format == Format::Json {
             return Ok(print(&json::render(result)));
         }

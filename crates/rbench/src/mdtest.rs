@@ -8,7 +8,6 @@ use std::path::{Path, PathBuf};
 
 use rbench_cli::{MdtestView, Output, Print};
 use rbench_core::Rank;
-use rbench_core::job::JobOutcome;
 use rbench_core::outcome::OpTime;
 use rbench_core::spread::RowLimits;
 use rbench_plan::meta::Location;
@@ -21,7 +20,7 @@ use rbench_report::schema::{Forms, MdtestForm};
 use rbench_report::{RunResult, text};
 
 use crate::console::{complain, print};
-use crate::front::{FrontEnd, Scope};
+use crate::front::{Done, FrontEnd, Scope};
 use crate::operations::{OperationLog, new_file, unwritable};
 use crate::show;
 use crate::status;
@@ -147,24 +146,18 @@ impl FrontEnd for Front {
         all_of([status, ranks])
     }
 
-    fn forms(&self, scope: Scope<'_>, result: &RunResult, _jobs: &[JobOutcome]) -> Forms {
+    fn forms(&self, scope: Scope<'_>, done: Done<'_>) -> Forms {
         Forms {
-            mdtest: form(result, scope.plan, &self.view),
+            mdtest: form(done.result, scope.plan, &self.view),
             ..Forms::default()
         }
     }
 
-    fn report(
-        &self,
-        scope: Scope<'_>,
-        _output: &Output,
-        result: &RunResult,
-        _jobs: &[JobOutcome],
-    ) -> Result<u8, String> {
+    fn report(&self, scope: Scope<'_>, _output: &Output, done: Done<'_>) -> Result<u8, String> {
         if self.options.creates() && has_no_items(scope.plan) {
             complain("nothing was created: give -n or -I");
         }
-        Ok(print(&report(result, scope.plan, &self.view)))
+        Ok(print(&report(done.result, scope.plan, &self.view)))
     }
 }
 

@@ -10,7 +10,7 @@ use rbench_report::{RunResult, json, text};
 
 use crate::console::{complain, to_stderr};
 use crate::exit::{FAILED, exit_code, stop_code};
-use crate::front::Scope;
+use crate::front::{Done, Scope};
 use crate::refusal::Refusal;
 use crate::report::Report;
 use crate::trouble::{note_trouble, tell};
@@ -112,15 +112,19 @@ pub fn conclude(report: &mut Report) -> Option<String> {
 /// Writes the result file, prints the report and the paths of both, and returns the exit code.
 pub fn publish(report: &mut Report, scope: Scope<'_>, output: &Output) -> u8 {
     if report.file.borrow().is_some() || report.cell.is_some() {
-        report.result.forms = report.front.forms(scope, &report.result, &report.jobs);
+        let (result, jobs) = (&report.result, report.jobs.as_slice());
+        report.result.forms = report.front.forms(scope, Done { result, jobs });
     }
     if let Some(cell) = report.cell.clone() {
         return cell.take(report);
     }
     let mut trouble = conclude(report);
     let result = &mut report.result;
-
-    let printed = match report.front.report(scope, output, result, &report.jobs) {
+    let done = Done {
+        result,
+        jobs: &report.jobs,
+    };
+    let printed = match report.front.report(scope, output, done) {
         Ok(code) => code,
         Err(message) => {
             note_trouble(&mut trouble, message);

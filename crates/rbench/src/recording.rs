@@ -23,7 +23,7 @@ use rbench_report::{PhaseResult, journal, repetition};
 use crate::console::complain;
 use crate::dead_mounts;
 use crate::files::{OVERWRITE, Replace, ResultFile, SharedFile, out_is_free};
-use crate::front::{FrontEnd, Scope};
+use crate::front::{Done, FrontEnd, Scope};
 use crate::hlog::{self, IntervalLog};
 use crate::launch::Launch;
 use crate::live::{self, Feed, OfRows};
@@ -323,10 +323,12 @@ impl Listener for Recording<'_> {
             .extend(self.noted.iter().cloned());
         let run = self.report.result.clone();
         self.feed.tell(move |live| live.run(run));
-        self.report.result.forms = self
-            .report
-            .front
-            .forms(self.scope, &self.report.result, &[]);
+        let report = &mut self.report;
+        let done = Done {
+            result: &report.result,
+            jobs: &[],
+        };
+        report.result.forms = report.front.forms(self.scope, done);
         let place = |file: &PathBuf| Path::new(&self.scope.launch.cwd).join(file);
         let replace = may_replace(self.output, self.scope.launch);
         if let Some(out) = &self.output.out {
@@ -389,9 +391,8 @@ impl Listener for Recording<'_> {
     fn jobs(&mut self, outcomes: Vec<JobOutcome>) {
         let report = &mut self.report;
         if let Some(file) = report.file.borrow_mut().as_mut() {
-            let line = report
-                .front
-                .journal_line(self.scope, &report.result, &outcomes);
+            let (result, jobs) = (&report.result, outcomes.as_slice());
+            let line = report.front.journal_line(self.scope, Done { result, jobs });
             if let Some(Err(trouble)) = line.map(|line| file.append(&line)) {
                 note_trouble(&mut report.trouble, trouble);
             }

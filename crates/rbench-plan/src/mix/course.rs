@@ -96,7 +96,7 @@ struct Slot {
 }
 
 /// A round in flight.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Flight {
     /// Its own open files.
     slots: Vec<Slot>,
@@ -169,12 +169,9 @@ impl Course {
         let flight = |_| Flight {
             slots: vec![Slot::default(); sets],
             last: vec![None; sets],
-            at: 0,
-            again: false,
             whole: true,
-            current: None,
             seed: before,
-            draws: None,
+            ..Flight::default()
         };
         let all = (0..flights).map(flight).collect();
         Course {
@@ -347,46 +344,30 @@ impl Course {
         let again = round.again;
         let last = round.last[set].filter(|_| step.last && !again);
         let own = last.filter(|last| self.shares[set].owns(*last));
-        let mut other = None;
         let need = step.verb.need();
-        let on = match need {
-            Need::Open if whole => On::Name(self.look(flight, set, again)?),
-            Need::Open | Need::Nothing => On::Slot,
-            Need::There => On::Name(match last {
-                Some(last) => last,
-                None => self.look(flight, set, again)?,
-            }),
-            Need::Copy => {
-                other = Some(self.change(flight, set, false)?);
-                On::Name(match last {
-                    Some(last) => last,
-                    None => self.look(flight, set, again)?,
-                })
-            }
-            Need::OwnThere => On::Name(match own {
-                Some(last) => last,
-                None => self.change(flight, set, true)?,
-            }),
-            Need::OwnFree => On::Name(self.change(flight, set, false)?),
-            Need::Move => {
-                other = Some(self.change(flight, set, false)?);
-                On::Name(match own {
-                    Some(last) => last,
-                    None => self.change(flight, set, true)?,
-                })
-            }
+        let other = match need {
+            Need::Copy | Need::Move => Some(self.change(flight, set, false)?),
             Need::Over => {
                 let from = own?;
                 // A file is not renamed to itself.
                 let mut all = (0..DRAWS).filter_map(|_| self.change(flight, set, true));
-                other = Some(all.find(|to| *to != from)?);
-                On::Name(from)
+                Some(all.find(|to| *to != from)?)
             }
-            Need::Directory => On::Directory(self.names.below(self.leaves[set].max(1))),
+            _ => None,
         };
-        let name = match on {
-            On::Name(name) => Some(name),
-            On::Slot | On::Directory(_) => None,
+        let name = match (need, last, own) {
+            (Need::There | Need::Copy, Some(last), _) => Some(last),
+            (Need::There | Need::Copy, None, _) => Some(self.look(flight, set, again)?),
+            (Need::OwnThere | Need::Move | Need::Over, _, Some(own)) => Some(own),
+            (Need::OwnThere | Need::Move, _, None) => Some(self.change(flight, set, true)?),
+            (Need::OwnFree, ..) => Some(self.change(flight, set, false)?),
+            (Need::Open, ..) if whole => Some(self.look(flight, set, again)?),
+            (Need::Open | Need::Nothing | Need::Directory | Need::Over, ..) => None,
+        };
+        let on = match (name, need) {
+            (Some(name), _) => On::Name(name),
+            (None, Need::Directory) => On::Directory(self.names.below(self.leaves[set].max(1))),
+            (None, _) => On::Slot,
         };
         let script = self.script(flight, step, name);
         let directories = self.plan.sets[set].kind == SetKind::Directories;
@@ -641,8 +622,8 @@ fn draw(weights: &[u64], draws: &mut Stream) -> usize {
 mod tests {
     use super::*;
     use crate::mix::share::{Existence, is_prepared};
-    use crate::resolve::{Facts, Plan, Work, resolve};
-    use crate::spec::{Common, Mix, MixText, Spec, Workload};
+    use crate::resolve::{Facts, Work};
+    use crate::spec::{Common, Mix, MixText, Workload};
 
     /// The courses of the only rank's workers, with one round in flight each.
     fn courses(mix: Mix, threads: u32) -> Vec<Course> {
@@ -650,25 +631,13 @@ mod tests {
     }
 
     fn courses_in_flight(mix: Mix, threads: u32, flights: usize) -> Vec<Course> {
-        let spec = Spec {
-            common: Common {
-                dir: Some("/mnt".into()),
-                threads: Some(threads),
-                ..Common::default()
-            },
-            workload: Workload::Mix(Box::new(mix)),
+        let common = Common {
+            dir: Some("/mnt".into()),
+            threads: Some(threads),
+            ..Common::default()
         };
-        let facts = Facts {
-            host_of: vec![0],
-            seed: 1,
-            engines: Vec::new(),
-            stonewalled: None,
-        };
-        let Ok(Plan {
-            work: Work::Mix(plan),
-            ..
-        }) = resolve(&spec, &facts)
-        else {
+        let plan = Facts::on(&[0]).plan(common, Workload::Mix(Box::new(mix)));
+        let Work::Mix(plan) = plan.expect("it can be done").work else {
             panic!("it is no mix");
         };
         let plan = Arc::new(plan);
@@ -715,6 +684,17 @@ mod tests {
         }
     }
 
+    fn name_of(chosen: &Chosen) -> Option<u64> {
+        match chosen.on {
+            On::Name(name) => Some(name),
+            On::Slot | On::Directory(_) => None,
+        }
+    }
+
+    fn creates(chosen: &Chosen) -> bool {
+        matches!(chosen.script.only(), Some(Call::Open(flags)) if flags.creates())
+    }
+
     /// Checks with a model of the existing names that every step of an owner finds what it needs.
     #[test]
     fn steps_meet_what_they_need_as_long_as_nobody_else_changes_it() {
@@ -727,12 +707,12 @@ mod tests {
             let Turn::Do(chosen) = course.turn(0) else {
                 continue;
             };
-            let On::Name(name) = chosen.on else {
+            let Some(name) = name_of(&chosen) else {
                 assert!(!course.ended(0, Came::Done));
                 continue;
             };
             let known = match chosen.script.only() {
-                Some(Call::Open(flags)) if flags.creates() => names.insert(name),
+                _ if creates(&chosen) => names.insert(name),
                 Some(Call::Rename(_)) => {
                     names.remove(&name) && names.insert(chosen.other.expect("a second name"))
                 }
@@ -756,20 +736,16 @@ mod tests {
     }
 
     impl Model {
-        fn changes(call: Option<Call>) -> bool {
-            matches!(call, Some(Call::Rename(_) | Call::Unlink))
-                || matches!(call, Some(Call::Open(flags)) if flags.creates())
+        fn changes(chosen: &Chosen) -> bool {
+            let call = chosen.script.only();
+            matches!(call, Some(Call::Rename(_) | Call::Unlink)) || creates(chosen)
         }
 
         /// Starts a step: no other round changes its names, and a step that changes names is
         /// alone on them.
         fn begins(&mut self, flight: usize, chosen: Chosen) {
-            let names = |chosen: &Chosen| {
-                let on = match chosen.on {
-                    On::Name(name) => Some(name),
-                    _ => None,
-                };
-                on.into_iter().chain(chosen.other).collect::<Vec<u64>>()
+            let names = |chosen: &Chosen| -> Vec<u64> {
+                name_of(chosen).into_iter().chain(chosen.other).collect()
             };
             let own = names(&chosen);
             for (other, step) in self.under_way.iter().enumerate() {
@@ -777,21 +753,15 @@ mod tests {
                     continue;
                 };
                 let both = names(step).iter().any(|name| own.contains(name));
-                let change =
-                    Self::changes(step.script.only()) || Self::changes(chosen.script.only());
+                let change = Self::changes(step) || Self::changes(&chosen);
                 assert!(!(both && change), "{chosen:?} beside {step:?}");
             }
             let others = self.open.iter().enumerate();
-            let held = others.filter(|(other, _)| *other != flight);
-            let held = held
-                .filter_map(|(_, name)| *name)
-                .any(|name| own.contains(&name));
-            let change = Self::changes(chosen.script.only());
-            assert!(!(held && change), "{chosen:?} is open");
-            if let On::Name(name) = chosen.on {
-                let creates =
-                    matches!(chosen.script.only(), Some(Call::Open(flags)) if flags.creates());
-                assert_eq!(self.there.contains(&name), !creates, "{chosen:?}");
+            let mut others = others.filter(|(other, _)| *other != flight);
+            let held = others.any(|(_, name)| name.is_some_and(|name| own.contains(&name)));
+            assert!(!(held && Self::changes(&chosen)), "{chosen:?} is open");
+            if let Some(name) = name_of(&chosen) {
+                assert_eq!(self.there.contains(&name), !creates(&chosen), "{chosen:?}");
             }
             let free = chosen.other.is_none_or(|to| !self.there.contains(&to));
             assert!(free, "{chosen:?}");
@@ -891,10 +861,7 @@ mod tests {
             let Turn::Do(chosen) = all[0].turn(flight) else {
                 panic!("there is a file");
             };
-            taken.extend(match chosen.on {
-                On::Name(name) => Some(name),
-                _ => None,
-            });
+            taken.extend(name_of(&chosen));
         }
         // A name that no other round uses is taken while there is one.
         assert_ne!(taken[0], taken[1]);
@@ -911,8 +878,9 @@ mod tests {
             match course.turn(0) {
                 Turn::Do(chosen) => {
                     let of_others = |name: u64| name % 2 == 1;
-                    let gone = matches!((chosen.script.only(), chosen.on),
-                        (Some(Call::Open(flags)), On::Name(name)) if !flags.creates() && of_others(name));
+                    let opens = matches!(chosen.script.only(), Some(Call::Open(_)));
+                    let gone =
+                        opens && !creates(&chosen) && name_of(&chosen).is_some_and(of_others);
                     let came = if gone { Came::Gone } else { Came::Done };
                     assert_eq!(course.ended(0, came), gone);
                     missed += u32::from(gone);

@@ -3,9 +3,9 @@
 use rbench_core::{Bytes, Nanos};
 use toml::de::DeValue;
 
-use super::SetKind;
 use super::list::{self, Written};
 use super::sizes::Sizes;
+use super::{FileSet, NAMES_MAX, SetKind, Verb};
 use crate::document::{DocumentError, Text, Value};
 
 macro_rules! built_in {
@@ -54,22 +54,12 @@ pub struct Profile {
 pub struct SetText {
     /// The line of its table; 0 for an option.
     pub line: usize,
-    /// Its name in lists.
-    pub name: String,
-    /// Kind of its names.
-    pub kind: SetKind,
-    /// `number`
-    pub number: u64,
-    /// `size`
-    pub sizes: Sizes,
-    /// `width`
-    pub width: Option<u64>,
-    /// `prepared`, per cent.
-    pub prepared: u32,
+    /// The set, not scaled.
+    pub set: FileSet,
 }
 
 /// A kind of worker as written.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct WorkerText {
     /// The line of its table; 0 for an option.
     pub line: usize,
@@ -110,7 +100,7 @@ const THREADS_MAX: u64 = 10_000;
 pub fn read(text: &str) -> Result<Profile, DocumentError> {
     let of = Text(text);
     let table = of.parse(&KEYS)?;
-    let title = table.get("title").map(|value| of.words("title", value));
+    let title = of.text_of_key(&table, "title")?;
     let whole = (0, "the profile");
     let sets = of.need(&table, "set", whole)?;
     let mut sets = of
@@ -118,7 +108,7 @@ pub fn read(text: &str) -> Result<Profile, DocumentError> {
         .iter()
         .map(|(name, value)| set(&of, name.get_ref(), (name.span().start, value)))
         .collect::<Result<Vec<_>, _>>()?;
-    sets.sort_by_key(|set| (set.name != "files", set.name.clone()));
+    sets.sort_by_key(|SetText { set, .. }| (set.name != "files", set.name.clone()));
     let workers = of.need(&table, "worker", whole)?;
     let DeValue::Array(list) = workers.get_ref() else {
         let wrong = "is not a list of tables: start each kind of worker with [[worker]]";
@@ -138,7 +128,7 @@ pub fn read(text: &str) -> Result<Profile, DocumentError> {
     }
     distinct(&workers)?;
     Ok(Profile {
-        title: title.transpose()?.unwrap_or_default().to_owned(),
+        title: title.unwrap_or_default(),
         sets,
         workers,
     })
@@ -181,36 +171,24 @@ fn set(
     let table = of.table(name, value)?;
     of.known(table, &SET_KEYS)?;
     plain(of, name, at)?;
-    let kind = match table.get("kind") {
-        None => SetKind::Files,
-        Some(value) => of.of(("kind", value), |word| match word {
-            "files" => Ok(SetKind::Files),
-            "directories" => Ok(SetKind::Directories),
-            "links" => Ok(SetKind::Links),
-            _ => Err("not a kind of set (expected files, directories or links)".to_owned()),
-        })?,
-    };
+    let kind = of.of_key(table, "kind", |word| match word {
+        "files" => Ok(SetKind::Files),
+        "directories" => Ok(SetKind::Directories),
+        "links" => Ok(SetKind::Links),
+        _ => Err("not a kind of set (expected files, directories or links)".to_owned()),
+    })?;
     let number = of.need(table, "number", (at, &format!("the set '{name}'")))?;
-    let sizes = match table.get("size") {
-        None => Sizes::Fixed(Bytes(0)),
-        Some(value) => of.of(("size", value), sizes)?,
-    };
-    let width = table.get("width");
-    let prepared = match table.get("prepared") {
-        None => 100,
-        Some(value) => of.of(("prepared", value), percent)?,
-    };
-    Ok(SetText {
-        line: of.line(at),
+    let sizes = of.of_key(table, "size", sizes)?;
+    let set = FileSet {
         name: name.to_owned(),
-        kind,
-        number: of.number("number", number, Some(super::NAMES_MAX))?,
-        sizes,
-        width: width
-            .map(|value| of.number("width", value, Some(super::NAMES_MAX)))
-            .transpose()?,
-        prepared,
-    })
+        kind: kind.unwrap_or(SetKind::Files),
+        number: of.number("number", number, Some(NAMES_MAX))?,
+        sizes: sizes.unwrap_or(Sizes::Fixed(Bytes(0))),
+        width: of.number_of_key(table, "width", Some(NAMES_MAX))?,
+        prepared: of.of_key(table, "prepared", percent)?.unwrap_or(100),
+    };
+    let line = of.line(at);
+    Ok(SetText { line, set })
 }
 
 /// Reads sizes: `16k`, `gamma 16k`, `exponential 64k`.
@@ -275,7 +253,6 @@ pub fn ops(text: &str) -> Result<(Vec<Written>, Vec<u64>), String> {
             other => other,
         };
         let step = list::step(operation)?;
-        use super::Verb;
         if step.last || matches!(step.verb, Verb::Close | Verb::Think(_)) {
             return Err(format!("'{operation}' is allowed only in a list"));
         }
@@ -306,17 +283,10 @@ fn worker(of: &Text<'_>, value: &Value<'_>) -> Result<WorkerText, DocumentError>
     let at = value.span().start;
     let table = of.table("worker", value)?;
     of.known(table, &WORKER_KEYS)?;
-    let lists = |key: &str| {
-        let value = table.get(key);
-        value
-            .map(|value| of.of((key, value), list::read))
-            .transpose()
-    };
-    let name = match table.get("name") {
-        Some(value) => of.words("name", value)?,
-        None => "worker",
-    };
-    plain(of, name, at)?;
+    let lists = |key: &str| of.of_key(table, key, list::read);
+    let name = of.text_of_key(table, "name")?;
+    let name = name.unwrap_or_else(|| "worker".to_owned());
+    plain(of, &name, at)?;
     let (steps, weights) = match (table.get("list"), table.get("ops")) {
         (Some(_), None) => (lists("list")?.unwrap_or_default(), Vec::new()),
         (None, Some(value)) => of.of(("ops", value), ops)?,
@@ -332,24 +302,18 @@ fn worker(of: &Text<'_>, value: &Value<'_>) -> Result<WorkerText, DocumentError>
         Some(format!("{key} {}", words.join(" ")))
     });
     let text = texts.collect::<Vec<_>>().join("; ");
-    let threads = table.get("threads");
-    let threads = threads.map(|value| of.number("threads", value, Some(THREADS_MAX)));
-    let set = table.get("set").map(|value| of.words("set", value));
-    let every = table
-        .get("every")
-        .map(|value| of.of(("every", value), time));
-    let per = table.get("per").map(|value| of.of(("per", value), per));
+    let threads = of.number_of_key(table, "threads", Some(THREADS_MAX))?;
     Ok(WorkerText {
         line: of.line(at),
-        name: name.to_owned(),
+        name,
         text,
-        threads: threads.transpose()?.unwrap_or(1) as u32,
-        set: set.transpose()?.map(str::to_owned),
+        threads: threads.unwrap_or(1) as u32,
+        set: of.text_of_key(table, "set")?,
         first: lists("first")?.unwrap_or_default(),
         steps,
         weights,
-        every: every.transpose()?,
-        per: per.transpose()?,
+        every: of.of_key(table, "every", time)?,
+        per: of.of_key(table, "per", per)?,
     })
 }
 

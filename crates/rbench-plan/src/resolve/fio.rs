@@ -13,7 +13,7 @@ use super::{Facts, PlanError};
 use crate::jobs::{
     Advised, BufferContent, Buffers, COMPRESS_CHUNK, ContinueOn, Distribution, Each, Errors, Exit,
     Fallocate, Favourites, FileNames, FileService, Files, Flow, JobPlan, JobsPlan, LatencyTarget,
-    Others, Pace, Pattern, Standing, Submission, Syncing, WorkingSet,
+    Others, Pace, Pattern, Submission, Syncing, WorkingSet,
 };
 use crate::paths::climbs;
 use crate::pattern::shares_files;
@@ -392,18 +392,13 @@ fn files(
         n => n.min(count),
     };
     let files = Files {
-        directory,
         more_directories,
-        names,
         count,
         open,
         size,
         offset,
         offset_increment: increment,
         shares,
-        ahead: 0,
-        drawn: None,
-        interleave: 0,
         service: s.file_service_type.unwrap_or(FileService::RoundRobin(1)),
         lock: s.lockfile.unwrap_or_default(),
         fallocate: s.fallocate.unwrap_or(Fallocate::Native),
@@ -416,12 +411,11 @@ fn files(
         pre_read: s.pre_read.unwrap_or(false),
         invalidate: s.invalidate.unwrap_or(true),
         advice: s.fadvise_hint.unwrap_or(Advised::Kernel(None)),
-        write_only: false,
         unlink: s.unlink.unwrap_or(false),
         unlink_each_loop: s.unlink_each_loop.unwrap_or(false),
         fill: s.fill_device.unwrap_or(false),
         allow_mounted_write: s.allow_mounted_write.unwrap_or(false),
-        standing: Standing::default(),
+        ..Files::new(directory, names, 0)
     };
     Ok((files, io))
 }
@@ -464,26 +458,20 @@ fn inside(files: &Files) -> Result<(), PlanError> {
         FileNames::Numbered { .. } => return Ok(()),
     };
     let climbs = |name: &&String| !files.directory.as_os_str().is_empty() && climbs(name);
-    match names.iter().find(climbs) {
-        None => Ok(()),
-        Some(name) => refuse!(
-            "{option}: {name} is outside of the directory {}",
-            files.directory.display()
-        ),
+    if let Some(name) = names.iter().find(climbs) {
+        let directory = files.directory.display();
+        refuse!("{option}: {name} is outside of the directory {directory}");
     }
+    Ok(())
 }
 
 /// The kernel counts offsets in 63 bits; the last worker begins furthest on.
 fn reachable(files: &Files, workers: u64) -> Result<(), PlanError> {
-    let increments = files
-        .offset_increment
-        .checked_mul(workers.saturating_sub(1));
-    let end = increments
-        .and_then(|ahead| ahead.checked_add(files.offset))
-        .and_then(|start| start.checked_add(files.size.1))
-        .filter(|end| i64::try_from(*end).is_ok());
-    if end.is_none() {
-        refuse!("size, offset and offset_increment exceed the largest file size, 2^63 bytes");
+    let furthest = u128::from(files.offset_increment) * u128::from(workers.saturating_sub(1));
+    let end = furthest + u128::from(files.offset) + u128::from(files.size.1);
+    refuse_if! {
+        i64::try_from(end).is_err() =>
+            "size, offset and offset_increment exceed the largest file size, 2^63 bytes";
     }
     Ok(())
 }
@@ -592,7 +580,6 @@ fn pace(s: &Settings, io: Moved, notes: &mut Vec<String>) -> Result<Pace, PlanEr
     let think_after = s.thinktime_iotime.filter(|time| time.0 > 0);
     refuse_if!(think_after.is_some() && think.0 == 0 => "thinktime_iotime needs thinktime");
     Ok(Pace {
-        together: None,
         runtime,
         time_based,
         ramp: s.ramp_time.unwrap_or_default(),
@@ -622,11 +609,7 @@ fn pace(s: &Settings, io: Moved, notes: &mut Vec<String>) -> Result<Pace, PlanEr
         latency_target: latency_target(s)?,
         latency_max: s.max_latency.filter(|time| time.0 > 0),
         steady: steady(s)?,
-        // Only IOR has it.
-        wear_out: false,
-        time_min: None,
-        as_many_as_written: false,
-        pause: Nanos(0),
+        ..Pace::default()
     })
 }
 

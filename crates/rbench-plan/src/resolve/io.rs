@@ -465,13 +465,7 @@ mod tests {
     fn size(change: impl FnOnce(&mut spec::Io)) -> Result<u64, String> {
         let mut io = spec::Io::default();
         change(&mut io);
-        let facts = Facts {
-            host_of: vec![0, 0, 1],
-            seed: 1,
-            engines: vec![("psync", 1)],
-            stonewalled: None,
-        };
-        let plan = resolve(&io, INTERVAL, &facts, 4);
+        let plan = resolve(&io, INTERVAL, &Facts::on(&[0, 0, 1]), 4);
         plan.map(|plan| plan.size.0).map_err(|error| error.0)
     }
 

@@ -292,11 +292,8 @@ fn ahead(options: &Ior, does: Does, facts: &Facts) -> u32 {
     }
     let (ranks, hosts) = (facts.ranks(), facts.hosts());
     let first = facts.host_of.first();
-    let on_first = facts
-        .host_of
-        .iter()
-        .filter(|host| Some(*host) == first)
-        .count() as u32;
+    let same = facts.host_of.iter().filter(|host| Some(*host) == first);
+    let on_first = same.count() as u32;
     let in_turn = hosts > 1 && facts.host_of.get(1) != first;
     let unit = if in_turn { 1 } else { on_first };
     let nodes = match does {
@@ -338,11 +335,7 @@ impl Maker<'_> {
     fn job(&self, does: Does) -> Result<JobPlan, PlanError> {
         let options = self.options;
         let write = does == Does::Write;
-        let checks = match does {
-            Does::Write => true,
-            Does::CheckWrite => true,
-            Does::Read => options.check_read,
-        };
+        let checks = does != Does::Read || options.check_read;
         let deadline = options.deadline.filter(|time| time.0 > 0);
         // A check reads everything that was written.
         let deadline = deadline.filter(|_| does != Does::CheckWrite);
@@ -375,10 +368,7 @@ impl Maker<'_> {
                 runtime: deadline,
                 wear_out: options.wear_out && deadline.is_some(),
                 time_min,
-                loops: match time_min {
-                    Some(_) => u64::MAX,
-                    None => 1,
-                },
+                loops: time_min.map_or(1, |_| u64::MAX),
                 number_ios: self.transfers(write),
                 as_many_as_written: !write && options.writes(),
                 pause: options

@@ -44,7 +44,7 @@ pub(super) fn resolve(mix: &Mix, common: &Common, ranks: u32) -> Result<MixPlan,
     };
     let mut sets = profile.sets.clone();
     imply(&mut sets, &profile.workers);
-    plan.sets = sets.iter().map(|set| scaled(set, scale)).collect();
+    plan.sets = sets.iter().map(|of| scaled(&of.set, scale)).collect();
     let threads = threads(&profile.workers, common.threads)?;
     let several = profile.workers.len() > 1;
     for (worker, threads) in profile.workers.iter().zip(threads) {
@@ -57,7 +57,7 @@ pub(super) fn resolve(mix: &Mix, common: &Common, ranks: u32) -> Result<MixPlan,
         // However small the scale, each worker that changes a set owns names of it.
         let least = 2 * rounds_of_owners(&plan, number) * sharing;
         let set = &mut plan.sets[number];
-        set.number = set.number.max(least.min(written.number));
+        set.number = set.number.max(least.min(written.set.number));
     }
     check(&plan, (&sets, &profile.workers), ranks)?;
     Ok(plan)
@@ -66,8 +66,7 @@ pub(super) fn resolve(mix: &Mix, common: &Common, ranks: u32) -> Result<MixPlan,
 /// The name of the mix, and the mix as written.
 fn written(mix: &Mix) -> Result<(String, Profile), PlanError> {
     let of_options = |worker: WorkerText| {
-        let set = SetText {
-            line: 0,
+        let set = FileSet {
             name: "files".to_owned(),
             kind: SetKind::Files,
             number: mix.files.unwrap_or(FILES),
@@ -77,21 +76,14 @@ fn written(mix: &Mix) -> Result<(String, Profile), PlanError> {
         };
         Profile {
             title: String::new(),
-            sets: vec![set],
+            sets: vec![SetText { line: 0, set }],
             workers: vec![worker],
         }
     };
     let worker = WorkerText {
-        line: 0,
         name: "worker".to_owned(),
-        text: String::new(),
         threads: 1,
-        set: None,
-        first: Vec::new(),
-        steps: Vec::new(),
-        weights: Vec::new(),
-        every: None,
-        per: None,
+        ..WorkerText::default()
     };
     for (flag, number) in [("--files", mix.files), ("--width", mix.width)] {
         if number.is_some_and(|number| !(1..=NAMES_MAX).contains(&number)) {
@@ -112,9 +104,8 @@ fn written(mix: &Mix) -> Result<(String, Profile), PlanError> {
         }
         MixText::List(text) => {
             let steps = list::read(text).map_err(|e| PlanError(format!("--list: {e}")))?;
-            let text = format!("list {text}");
             let worker = WorkerText {
-                text,
+                text: format!("list {text}"),
                 steps,
                 ..worker
             };
@@ -172,28 +163,26 @@ fn imply(sets: &mut Vec<SetText>, workers: &[WorkerText]) {
         let wanted = steps
             .into_iter()
             .any(|step| step.set.as_deref() == Some(name));
-        if !wanted || sets.iter().any(|set| set.name == name) {
+        if !wanted || sets.iter().any(|of| of.set.name == name) {
             continue;
         }
-        let like = sets[0].clone();
-        sets.push(SetText {
+        let mut implied = sets[0].clone();
+        implied.set = FileSet {
             name: name.to_owned(),
             kind,
             sizes: Sizes::Fixed(Bytes(0)),
-            ..like
-        });
+            ..implied.set
+        };
+        sets.push(implied);
     }
 }
 
-fn scaled(set: &SetText, scale: Scale) -> FileSet {
+fn scaled(set: &FileSet, scale: Scale) -> FileSet {
     let number = (set.number as f64 * scale.files).round() as u64;
     FileSet {
-        name: set.name.clone(),
-        kind: set.kind,
         number: number.clamp(1, NAMES_MAX),
         sizes: set.sizes.scaled(scale.size),
-        width: set.width,
-        prepared: set.prepared,
+        ..set.clone()
     }
 }
 
@@ -216,14 +205,12 @@ fn threads(workers: &[WorkerText], asked: Option<u32>) -> Result<Vec<u32>, PlanE
     let largest = (0..workers.len())
         .rev()
         .max_by_key(|at| workers[*at].threads);
-    let others: u32 = (0..workers.len())
-        .filter(|at| Some(*at) != largest)
-        .map(|at| shares[at])
-        .sum();
     if let Some(largest) = largest {
+        let others = shares.iter().sum::<u32>() - shares[largest];
         shares[largest] = asked.saturating_sub(others);
-        if shares[largest] == 0 {
-            refuse!("--threads {asked} is too few for the kinds of workers of the profile");
+        refuse_if! {
+            shares[largest] == 0 =>
+                "--threads {asked} is too few for the kinds of workers of the profile";
         }
     }
     Ok(shares)
@@ -238,7 +225,7 @@ fn role(
 ) -> Result<Role, String> {
     let number = |name: &str| {
         sets.iter()
-            .position(|set| set.name == name)
+            .position(|of| of.set.name == name)
             .ok_or_else(|| format!("unknown set '{name}'"))
     };
     let own = worker.set.as_deref().map_or(Ok(0), number)?;
@@ -248,8 +235,8 @@ fn role(
             .iter()
             .map(|step| {
                 let set = step.set.as_deref().map_or(Ok(own), number)?;
-                fits(step.verb, &sets[set])?;
-                let row = row_of(&mut rows, worker, (step.verb, &sets[set]), several);
+                fits(step.verb, &sets[set].set)?;
+                let row = row_of(&mut rows, worker, (step.verb, &sets[set].set), several);
                 Ok(Step {
                     verb: step.verb,
                     set,
@@ -278,21 +265,17 @@ fn role(
     if !draws {
         rows.push(named(OpKind::Round, "round", "Round of the list"));
     }
-    let per = match &worker.per {
-        None => None,
-        Some((rounds, name)) => {
-            let mut all = workers.iter();
-            let role = all
-                .position(|other| other.name == *name && other.per.is_none())
-                .ok_or_else(|| {
-                    format!("'per' names '{name}', which must be another kind of worker without its own 'per'")
-                })?;
-            Some(Per {
-                role,
-                rounds: *rounds,
-            })
-        }
-    };
+    let per = worker.per.as_ref().map(|(rounds, name)| {
+        let mut all = workers.iter();
+        let role = all.position(|other| other.name == *name && other.per.is_none());
+        let role = role.ok_or_else(|| {
+            format!(
+                "'per' names '{name}', which must be another kind of worker without its own 'per'"
+            )
+        })?;
+        let rounds = *rounds;
+        Ok::<_, String>(Per { role, rounds })
+    });
     Ok(Role {
         name: if several {
             worker.name.clone()
@@ -305,7 +288,7 @@ fn role(
         steps,
         weights: worker.weights.clone(),
         every: worker.every,
-        per,
+        per: per.transpose()?,
         rows,
     })
 }
@@ -340,7 +323,7 @@ fn row(worker: &WorkerText, (op, name, label): (OpKind, &str, &str), several: bo
 fn row_of(
     rows: &mut Vec<Row>,
     worker: &WorkerText,
-    (verb, set): (Verb, &SetText),
+    (verb, set): (Verb, &FileSet),
     several: bool,
 ) -> usize {
     let Some(word) = verb.word(set.kind == SetKind::Directories) else {
@@ -355,7 +338,7 @@ fn row_of(
 }
 
 /// Checks that a step can work on the names of a set.
-fn fits(verb: Verb, set: &SetText) -> Result<(), String> {
+fn fits(verb: Verb, set: &FileSet) -> Result<(), String> {
     let word = verb.word(false);
     if word.is_none_or(|word| word.sets.contains(&set.kind)) {
         return Ok(());
@@ -476,9 +459,13 @@ fn in_a_ring(plan: &MixPlan, role: &Role) -> Result<(), String> {
     }
     let word = |step: &Step| step.verb.name();
     let mut others: Vec<&str> = Vec::new();
-    for step in role.all_steps().filter(|step| !step.verb.in_a_ring()) {
-        if !others.contains(&word(step)) {
-            others.push(word(step));
+    for word in role
+        .all_steps()
+        .filter(|step| !step.verb.in_a_ring())
+        .map(word)
+    {
+        if !others.contains(&word) {
+            others.push(word);
         }
     }
     if !others.is_empty() {
@@ -515,26 +502,24 @@ fn check(
         let ranks = if plan.shared { u64::from(ranks) } else { 1 };
         let owners = plan.owners(number) * ranks;
         let rounds = rounds_of_owners(plan, number) * ranks;
-        if set.number >= owners && set.number < rounds {
-            let message = format!(
-                "the set '{}' has {} names for {rounds} rounds in flight that change it: each needs its own name \
-                 (--iodepth, --threads, --scale)",
-                set.name, set.number
-            );
-            return Err(located(&plan.name, sets[number].line, message));
-        }
-        if set.number < owners {
-            let line = sets[number].line;
-            let message = format!(
-                "the set '{}' has {} names for {owners} workers that change it: each needs its own name (--threads, \
-                 --scale)",
-                set.name, set.number
-            );
-            return Err(located(&plan.name, line, message));
-        }
+        let (wanted, options) = match set.number {
+            number if number < owners => (
+                format!("{owners} workers that change it"),
+                "--threads, --scale",
+            ),
+            number if number < rounds => (
+                format!("{rounds} rounds in flight that change it"),
+                "--iodepth, --threads, --scale",
+            ),
+            _ => continue,
+        };
+        let message = format!(
+            "the set '{}' has {} names for {wanted}: each needs its own name ({options})",
+            set.name, set.number
+        );
+        return Err(located(&plan.name, sets[number].line, message));
     }
-    let odd = plan.roles.iter().zip(workers);
-    for (role, worker) in odd {
+    for (role, worker) in plan.roles.iter().zip(workers) {
         let paced = role.every.is_some() || role.per.is_some();
         if plan.open_loop.is_some() && (plan.roles.len() > 1 || paced) {
             let message =

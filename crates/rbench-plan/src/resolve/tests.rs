@@ -8,15 +8,13 @@ const KIB: u64 = 1024;
 
 fn facts(host_of: &[u32]) -> Facts {
     Facts {
-        host_of: host_of.to_vec(),
-        seed: 7,
         engines: vec![
             ("psync", 1),
             ("mmap", 1),
             ("io_uring", 4096),
             ("null", 4096),
         ],
-        stonewalled: None,
+        ..Facts::on(host_of)
     }
 }
 
@@ -46,17 +44,13 @@ fn typed<W: clap::Args>(line: &str) -> (spec::Common, W) {
     (common, work)
 }
 
-fn planned(common: spec::Common, workload: Workload, facts: &Facts) -> Result<Plan, String> {
-    resolve(&Spec { common, workload }, facts).map_err(|e| e.0)
-}
-
 fn meta(
     change: impl FnOnce(&mut spec::Common, &mut spec::Meta),
     facts: &Facts,
 ) -> Result<Plan, String> {
     let (mut common, mut meta) = typed("");
     change(&mut common, &mut meta);
-    planned(common, Workload::Meta(meta), facts)
+    facts.plan(common, Workload::Meta(meta))
 }
 
 /// A valid plan on twelve ranks.
@@ -74,14 +68,14 @@ fn io(
 ) -> Result<Plan, String> {
     let (mut common, mut io) = typed("");
     change(&mut common, &mut io);
-    planned(common, Workload::Io(Box::new(io)), facts)
+    facts.plan(common, Workload::Io(Box::new(io)))
 }
 
 /// Checks that each of these lines is refused with its sentence.
 fn check_refused<W: clap::Args>(workload: fn(W) -> Workload, lines: &[(&str, &str)]) {
     for (line, expect) in lines {
         let (common, work) = typed(line);
-        let got = planned(common, workload(work), &twelve()).expect_err(expect);
+        let got = twelve().plan(common, workload(work)).expect_err(expect);
         assert!(got.contains(expect), "'{got}' does not contain '{expect}'");
     }
 }
@@ -167,9 +161,7 @@ fn ops(change: impl FnOnce(&mut spec::Ops)) -> Result<crate::MetaPlan, String> {
         threads: Some(3),
         ..Default::default()
     };
-    let workload = Workload::Ops(ops);
-    let plan = resolve(&Spec { common, workload }, &twelve()).map_err(|e| e.0)?;
-    match plan.work {
+    match twelve().plan(common, Workload::Ops(ops))?.work {
         Work::Meta(work) => Ok(work),
         other => panic!("{other:?}"),
     }
@@ -432,7 +424,7 @@ fn the_built_in_file_system_is_private_to_each_host() {
         "--layout shared needs a directory",
     )]);
     let (common, work) = typed("--no-dir --layout shared");
-    assert!(planned(common, Workload::Meta(work), &facts(&[0, 0])).is_ok());
+    assert!(facts(&[0, 0]).plan(common, Workload::Meta(work)).is_ok());
 }
 
 #[test]

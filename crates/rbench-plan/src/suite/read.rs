@@ -39,8 +39,8 @@ fn step(of: &Text<'_>, value: &Value<'_>) -> Result<Step, DocumentError> {
     let table = of.element("step", value, &STEP_KEYS)?;
     let word = |key| of.need(table, key, (value.span().start, "a step"));
     let number = |key: &str| {
-        let entry = table.get(key).map(|value| of.number(key, value, None));
-        entry.transpose().map(|number| number.map(|n| n as u32))
+        let number = of.number_of_key(table, key, None);
+        number.map(|number| number.map(|n| n as u32))
     };
     let mut over = Vec::new();
     if let Some(list) = table.get("over") {

@@ -10,6 +10,7 @@ use super::names::Unmapped;
 use super::{Name, Op, Out, Outcome, Reader, Reading, why};
 
 /// Reader of the output.
+#[derive(Default)]
 pub struct Dxt {
     reading: Reading,
     /// The file of the following lines, by number; `None` if there is none yet, or it is left out.
@@ -36,10 +37,8 @@ impl Dxt {
     pub fn new(reading: &Reading) -> Dxt {
         Dxt {
             reading: reading.clone(),
-            file: None,
             left_out: Some(why::OTHER),
-            files: Vec::new(),
-            segments: Vec::new(),
+            ..Dxt::default()
         }
     }
 

@@ -115,6 +115,7 @@ struct Handle {
 }
 
 /// State of the mapping.
+#[derive(Default)]
 pub struct Events {
     names: Names,
     /// The name of each inode, and the inode of each name.
@@ -132,12 +133,7 @@ impl Events {
     pub fn new(names: &Names) -> Events {
         Events {
             names: names.of_a_mount(),
-            places: HashMap::new(),
-            inodes: HashMap::new(),
-            handles: HashMap::new(),
-            next_open: 0,
-            waiting: HashMap::new(),
-            taken: 0,
+            ..Events::default()
         }
     }
 

@@ -28,25 +28,36 @@ pub fn line(op: &Op, origin: Nanos) -> Vec<u8> {
     put("at", json!(op.at.since(origin).0));
     put("process", json!(op.process));
     put("op", json!(op.call.op().name()));
-    if let Some(took) = op.took {
-        put("took", json!(took.0));
+    let (returned, error) = match op.result {
+        Outcome::Unknown => (None, None),
+        Outcome::Done(value) => (Some(json!(value)), None),
+        Outcome::Failed(errno) => (None, Some(json!(linux::errno_name(errno)))),
+    };
+    let named = |kind: Kind| KINDS.iter().find(|(_, known)| *known == kind);
+    let kind = op.told.kind.and_then(named).map(|(name, _)| json!(name));
+    let optional = [
+        ("took", op.took.map(|took| json!(took.0))),
+        ("returned", returned),
+        ("error", error),
+        ("kind", kind),
+        ("size", op.told.size.map(|size| json!(size))),
+        ("implied", op.implied.then_some(json!(true))),
+        ("path", op.path.as_deref().map(text)),
+        ("file", op.file.map(|file| json!(file))),
+        ("length", op.length.map(|length| json!(length))),
+    ];
+    for (key, value) in optional {
+        if let Some(value) = value {
+            put(key, value);
+        }
     }
-    match op.result {
-        Outcome::Unknown => {}
-        Outcome::Done(value) => put("returned", json!(value)),
-        Outcome::Failed(errno) => put("error", json!(linux::errno_name(errno))),
+    match (&op.other, op.call) {
+        (Other::Nothing, _) => {}
+        (Other::Path(to), _) => put("to", text(to)),
+        (Other::Bytes(target), Call::Symlink) => put("target", text(target)),
+        (Other::Bytes(data), _) if op.writes() => put("data", json!(STANDARD.encode(data))),
+        (Other::Bytes(name), _) => put("name", text(name)),
     }
-    if let Some(kind) = op.told.kind {
-        let named = KINDS.iter().find(|(_, known)| *known == kind);
-        put("kind", json!(named.map_or("", |(name, _)| name)));
-    }
-    if let Some(size) = op.told.size {
-        put("size", json!(size));
-    }
-    if op.implied {
-        put("implied", json!(true));
-    }
-    put_operands(op, &mut put);
     put_parameters(op.call, &mut put);
     let mut line = Value::Object(map).to_string().into_bytes();
     line.push(b'\n');
@@ -57,25 +68,6 @@ fn text(bytes: &[u8]) -> Value {
     match std::str::from_utf8(bytes) {
         Ok(text) => json!(text),
         Err(_) => json!({ "base64": STANDARD.encode(bytes) }),
-    }
-}
-
-fn put_operands(op: &Op, put: &mut dyn FnMut(&str, Value)) {
-    if let Some(path) = &op.path {
-        put("path", text(path));
-    }
-    if let Some(file) = op.file {
-        put("file", json!(file));
-    }
-    match (&op.other, op.call) {
-        (Other::Nothing, _) => {}
-        (Other::Path(to), _) => put("to", text(to)),
-        (Other::Bytes(target), Call::Symlink) => put("target", text(target)),
-        (Other::Bytes(data), _) if op.writes() => put("data", json!(STANDARD.encode(data))),
-        (Other::Bytes(name), _) => put("name", text(name)),
-    }
-    if let Some(length) = op.length {
-        put("length", json!(length));
     }
 }
 

@@ -142,6 +142,7 @@ enum Early {
 }
 
 /// State from the lines until now.
+#[derive(Default)]
 struct State {
     reading: Reading,
     processes: BTreeMap<u64, Process>,
@@ -156,6 +157,7 @@ struct State {
 }
 
 /// Reader of strace's output.
+#[derive(Default)]
 pub struct Strace {
     state: State,
     order: Order,
@@ -168,17 +170,11 @@ impl Strace {
     pub fn new(reading: &Reading) -> Strace {
         let state = State {
             reading: reading.clone(),
-            processes: BTreeMap::new(),
-            tables: HashMap::new(),
-            folders: HashMap::new(),
-            next_shared: 0,
-            held: HashMap::new(),
-            next_open: 0,
+            ..State::default()
         };
         Strace {
             state,
-            order: Order::default(),
-            day: (Nanos(0), 0),
+            ..Strace::default()
         }
     }
 
@@ -289,26 +285,20 @@ impl State {
         if self.processes.contains_key(&pid) {
             return;
         }
-        let forking = |process: &&Process| {
-            let call_start = process
-                .begun
-                .as_ref()
-                .map(|call_start| call_start.text.as_str());
-            call_start.is_some_and(|text| FORKS.iter().any(|fork| text.starts_with(fork)))
-        };
+        let forks = |text: &str| FORKS.iter().any(|fork| text.starts_with(fork));
         // Out of several, the one that started last; all ranks must choose the same.
-        let forking = self
-            .processes
-            .values_mut()
-            .filter(|process| forking(&&**process));
-        let parent =
-            forking.max_by_key(|process| process.begun.as_ref().map(|call_start| call_start.at));
-        let parent = parent.map(|parent| {
-            let call_start = parent.begun.as_mut();
-            let (flags, copy) = call_start.map_or_else(Default::default, |call_start| {
-                call_start.taken.child = Some(pid);
-                (call_start.text.clone(), call_start.taken.copy.take())
-            });
+        let forking = self.processes.values_mut().filter_map(|process| {
+            let start = process.begun.as_ref().filter(|start| forks(&start.text))?;
+            Some((start.at, process))
+        });
+        let parent = forking.max_by_key(|(at, _)| *at).map(|(_, parent)| {
+            let (flags, copy) = parent
+                .begun
+                .as_mut()
+                .map_or_else(Default::default, |start| {
+                    start.taken.child = Some(pid);
+                    (start.text.clone(), start.taken.copy.take())
+                });
             (parent.clone(), flags, copy)
         });
         match parent {
@@ -421,11 +411,7 @@ impl State {
         let Taken {
             early, copy, held, ..
         } = taken.unwrap_or_default();
-        if let Some(held) = held
-            && self.let_go(&held)
-        {
-            found.extend(implied_close(&held, pid, at));
-        }
+        self.released(held, (pid, at), found);
         if let Some(Early::Closed(Some(descriptor), true)) = early {
             found.extend(implied_close(&descriptor, pid, at));
         }
@@ -448,9 +434,14 @@ impl State {
         let mut descriptors: Vec<_> = table.into_iter().collect();
         descriptors.sort_by_key(|(fd, _)| *fd);
         for (_, descriptor) in descriptors {
-            if self.let_go(&descriptor) {
-                found.extend(implied_close(&descriptor, pid, at));
-            }
+            self.released(Some(descriptor), (pid, at), found);
+        }
+    }
+
+    /// Closes the open file of a descriptor that is gone without a call, if it was the last one.
+    fn released(&mut self, gone: Option<Descriptor>, by: (u64, Nanos), found: &mut Vec<Op>) {
+        if let Some(gone) = gone.filter(|gone| self.let_go(gone)) {
+            found.extend(implied_close(&gone, by.0, by.1));
         }
     }
 
@@ -486,14 +477,9 @@ impl State {
         if let Descriptor::File(file) = &what {
             *self.held.entry(file.open).or_default() += 1;
         }
-        let before = self
-            .descriptors(pid)
-            .and_then(|table| table.insert(fd, what));
-        if let Some(before) = before
-            && self.let_go(&before)
-        {
-            found.extend(implied_close(&before, pid, at));
-        }
+        let table = self.descriptors(pid);
+        let before = table.and_then(|table| table.insert(fd, what));
+        self.released(before, (pid, at), found);
     }
 
     /// Handles `exec`: it closes the descriptors marked for it, and no longer shares descriptors.
@@ -502,21 +488,14 @@ impl State {
         let Some(table) = self.descriptors(pid) else {
             return;
         };
-        let closed =
-            |descriptor: &Descriptor| matches!(descriptor, Descriptor::File(file) if file.cloexec);
-        let mut gone: Vec<(i64, Descriptor)> = Vec::new();
-        table.retain(|fd, descriptor| {
-            let goes = closed(descriptor);
-            if goes {
-                gone.push((*fd, descriptor.clone()));
-            }
-            !goes
-        });
+        let closed = |_: &i64, descriptor: &mut Descriptor| match descriptor {
+            Descriptor::File(file) => file.cloexec,
+            Descriptor::Other(_) => false,
+        };
+        let mut gone: Vec<(i64, Descriptor)> = table.extract_if(closed).collect();
         gone.sort_by_key(|(fd, _)| *fd);
         for (_, descriptor) in gone {
-            if self.let_go(&descriptor) {
-                found.extend(implied_close(&descriptor, pid, at));
-            }
+            self.released(Some(descriptor), (pid, at), found);
         }
     }
 

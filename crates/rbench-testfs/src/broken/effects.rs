@@ -14,7 +14,7 @@ use nix::errno::Errno;
 use rbench_core::random::key;
 
 use super::BrokenPromise as B;
-use crate::store::{Answer, Caller, Changes, Entry, Place, Store, Totals};
+use crate::store::{Add, Answer, Caller, Changes, Entry, Place, Store, Totals};
 use crate::sync::lock;
 
 /// A back end with broken promises.
@@ -362,13 +362,7 @@ impl<S: Store> Broken<S> {
     }
 
     /// The listing as it is reported; `offset` as for `readdir`.
-    pub(super) fn list(
-        &self,
-        ino: u64,
-        handle: u64,
-        offset: u64,
-        add: &mut dyn FnMut(Entry<'_>) -> bool,
-    ) -> Answer<()> {
+    pub(super) fn list(&self, ino: u64, handle: u64, offset: u64, add: Add<'_>) -> Answer<()> {
         let mut all: Vec<(u64, u64, FileType, OsString)> = Vec::new();
         self.inner.readdir(ino, handle, 0, &mut |entry| {
             all.push((entry.ino, entry.offset, entry.kind, entry.name.to_owned()));

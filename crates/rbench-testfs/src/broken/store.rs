@@ -10,7 +10,7 @@ use nix::errno::Errno;
 
 use super::BrokenPromise as B;
 use super::effects::{BLOCK, Broken, Kept, LATE, MIB};
-use crate::store::{Answer, Caller, Changes, Entry, Place, Store, Totals};
+use crate::store::{Add, AddPlus, Answer, Caller, Changes, Created, Place, Store, Totals};
 use crate::sync::lock;
 
 impl<S: Store> Store for Broken<S> {
@@ -243,13 +243,7 @@ impl<S: Store> Store for Broken<S> {
         Ok(self.opened(ino, handle, flags))
     }
 
-    fn create(
-        &self,
-        caller: Caller,
-        place: Place<'_>,
-        mode: u32,
-        flags: i32,
-    ) -> Answer<(FileAttr, u64)> {
+    fn create(&self, caller: Caller, place: Place<'_>, mode: u32, flags: i32) -> Answer<Created> {
         let place = self.place(place)?;
         let mode = if self.is(B::CreateMode) { 0o644 } else { mode };
         let kept = Kept {
@@ -280,14 +274,7 @@ impl<S: Store> Store for Broken<S> {
         Ok(length)
     }
 
-    fn write(
-        &self,
-        ino: u64,
-        handle: u64,
-        offset: u64,
-        data: &[u8],
-        kill_privileges: bool,
-    ) -> Answer<u32> {
+    fn write(&self, ino: u64, handle: u64, offset: u64, data: &[u8], kill: bool) -> Answer<u32> {
         let open = self.open_file(handle)?;
         if let Some(open) = lock(&self.state).open.get_mut(&handle) {
             open.written = true;
@@ -309,7 +296,7 @@ impl<S: Store> Store for Broken<S> {
         if self.is(B::HoleDirty) {
             self.dirty(ino, size, offset);
         }
-        let kill = kill_privileges && !self.is(B::WriteSetId);
+        let kill = kill && !self.is(B::WriteSetId);
         let kept = Kept {
             modified: self.is(B::WriteModified),
             status: self.is(B::WriteStatus),
@@ -406,23 +393,11 @@ impl<S: Store> Store for Broken<S> {
         self.inner.opendir(ino)
     }
 
-    fn readdir(
-        &self,
-        ino: u64,
-        handle: u64,
-        offset: u64,
-        add: &mut dyn FnMut(Entry<'_>) -> bool,
-    ) -> Answer<()> {
+    fn readdir(&self, ino: u64, handle: u64, offset: u64, add: Add<'_>) -> Answer<()> {
         self.list(ino, handle, offset, add)
     }
 
-    fn readdirplus(
-        &self,
-        ino: u64,
-        handle: u64,
-        offset: u64,
-        add: &mut dyn FnMut(Entry<'_>, &FileAttr) -> bool,
-    ) -> Answer<()> {
+    fn readdirplus(&self, ino: u64, handle: u64, offset: u64, add: AddPlus<'_>) -> Answer<()> {
         self.inner.readdirplus(ino, handle, offset, add)
     }
 

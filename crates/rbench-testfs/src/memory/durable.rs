@@ -8,11 +8,12 @@ use rbench_core::random::Stream;
 
 use super::data::Data;
 use super::space::Space;
+use crate::damage::{BLOCK, blocks};
 use crate::store::Answer;
 
 /// Unit of a disk's writes: a change is torn between such blocks of the file, never
 /// within one.
-pub(crate) const PAGE: u64 = 4096;
+pub(crate) const PAGE: u64 = BLOCK;
 
 type Page = Box<[u8; PAGE as usize]>;
 
@@ -54,16 +55,6 @@ pub(crate) struct Durable {
     unsynced: Vec<Change>,
 }
 
-/// The parts of `range` that lie in one page each, with the page's number.
-fn parts(range: Range<u64>) -> impl Iterator<Item = (u64, Range<u64>)> {
-    let first = range.start / PAGE;
-    let behind = range.end.div_ceil(PAGE).max(first);
-    (first..behind).map(move |page| {
-        let start = range.start.max(page * PAGE);
-        (page, start..range.end.min((page + 1) * PAGE))
-    })
-}
-
 impl Durable {
     pub(crate) fn note(&mut self, change: Change) {
         self.unsynced.push(change);
@@ -80,8 +71,7 @@ impl Durable {
     fn apply(&mut self, change: &Change, keep: impl Fn(u64) -> bool) {
         match change {
             Change::Write { offset, data } => {
-                let range = *offset..offset + data.len() as u64;
-                for (page, part) in parts(range).filter(|(page, _)| keep(*page)) {
+                for (page, part) in blocks(*offset, data.len()).filter(|(page, _)| keep(*page)) {
                     let from = (part.start - offset) as usize;
                     let length = (part.end - part.start) as usize;
                     self.put(page, &part, &data[from..][..length]);
@@ -176,9 +166,8 @@ fn draw_fate(change: &Change, draws: &mut Stream) -> Fate {
     match (draws.below(3), change) {
         (0, _) => Fate::Survived,
         (2, Change::Write { offset, data }) => {
-            let all: Vec<Range<u64>> = parts(*offset..offset + data.len() as u64)
-                .map(|(_, part)| part)
-                .collect();
+            let all = blocks(*offset, data.len()).map(|(_, part)| part);
+            let all: Vec<Range<u64>> = all.collect();
             let lost = all.iter().filter(|_| draws.below(2) == 0).cloned();
             let lost: Vec<Range<u64>> = lost.collect();
             match lost.len() {

@@ -29,7 +29,9 @@ use self::directory::{Directory, Listed};
 use self::file::File;
 use self::inode::{Body, Inode};
 use self::space::Space;
-use crate::store::{Answer, Caller, Changes, Entry, Place, ROOT, Store, Totals, file_type};
+use crate::store::{
+    Add, AddPlus, Answer, Caller, Changes, Created, Entry, Place, ROOT, Store, Totals, file_type,
+};
 use crate::sync::{Sharded, lock, read};
 
 /// Cost of an inode in the budget, including its name.
@@ -322,13 +324,7 @@ impl Store for Memory {
         Ok(*cuts)
     }
 
-    fn create(
-        &self,
-        caller: Caller,
-        place: Place<'_>,
-        mode: u32,
-        flags: i32,
-    ) -> Answer<(FileAttr, u64)> {
+    fn create(&self, caller: Caller, place: Place<'_>, mode: u32, flags: i32) -> Answer<Created> {
         let mode = libc::S_IFREG | mode & !libc::S_IFMT;
         // Read beforehand: a cut may remove the file that is created here.
         let cuts = *read(&self.cuts);
@@ -355,19 +351,12 @@ impl Store for Memory {
         Ok(length)
     }
 
-    fn write(
-        &self,
-        ino: u64,
-        handle: u64,
-        offset: u64,
-        data: &[u8],
-        kill_privileges: bool,
-    ) -> Answer<u32> {
+    fn write(&self, ino: u64, handle: u64, offset: u64, data: &[u8], kill: bool) -> Answer<u32> {
         let _power = self.with_power(handle)?;
         let inode = self.inode(ino)?;
         let file = inode.file()?;
         let written = self.with_space(|| file.write(&self.space, offset, data))?;
-        inode.touch(kill_privileges);
+        inode.touch(kill);
         // A request is far below 4 GiB.
         Ok(written as u32)
     }
@@ -435,23 +424,11 @@ impl Store for Memory {
         Ok(handle)
     }
 
-    fn readdir(
-        &self,
-        ino: u64,
-        handle: u64,
-        offset: u64,
-        add: &mut dyn FnMut(Entry<'_>) -> bool,
-    ) -> Answer<()> {
+    fn readdir(&self, ino: u64, handle: u64, offset: u64, add: Add<'_>) -> Answer<()> {
         self.list(ino, handle, offset, |entry, _| add(entry))
     }
 
-    fn readdirplus(
-        &self,
-        ino: u64,
-        handle: u64,
-        offset: u64,
-        add: &mut dyn FnMut(Entry<'_>, &FileAttr) -> bool,
-    ) -> Answer<()> {
+    fn readdirplus(&self, ino: u64, handle: u64, offset: u64, add: AddPlus<'_>) -> Answer<()> {
         let own = self.getattr(ino)?;
         self.list(ino, handle, offset, |entry, inode| {
             let Some(inode) = inode else {

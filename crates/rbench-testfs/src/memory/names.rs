@@ -43,6 +43,15 @@ impl<'a> Locked<'a> {
     }
 }
 
+/// Checks that a name can be added.
+fn require_vacant(entries: &Entries<Arc<Inode>>, name: &OsStr) -> Answer<()> {
+    match entries.get(name) {
+        _ if entries.removed => Err(Errno::ENOENT),
+        Some(_) => Err(Errno::EEXIST),
+        None => Ok(()),
+    }
+}
+
 fn same(a: Option<&Arc<Inode>>, b: Option<&Arc<Inode>>) -> bool {
     a.map(Arc::as_ptr) == b.map(Arc::as_ptr)
 }
@@ -76,12 +85,7 @@ impl Memory {
         let kind = file_type(mode)?;
         let parent = self.inode(place.parent)?;
         let mut entries = write(&parent.directory()?.entries);
-        if entries.removed {
-            return Err(Errno::ENOENT);
-        }
-        if entries.get(place.name).is_some() {
-            return Err(Errno::EEXIST);
-        }
+        require_vacant(&entries, place.name)?;
         let cost = inode_cost(&body);
         self.with_space(|| self.space.take(cost))?;
         let (mut owner, mut mode) = (caller, mode);
@@ -157,12 +161,7 @@ impl Memory {
         }
         let parent = self.inode(place.parent)?;
         let mut entries = write(&parent.directory()?.entries);
-        if entries.removed {
-            return Err(Errno::ENOENT);
-        }
-        if entries.get(place.name).is_some() {
-            return Err(Errno::EEXIST);
-        }
+        require_vacant(&entries, place.name)?;
         let mut meta = lock(&inode.meta);
         if meta.nlink == 0 {
             return Err(Errno::ENOENT);

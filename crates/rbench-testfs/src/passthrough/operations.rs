@@ -18,7 +18,7 @@ use rbench_core::or_eio;
 use super::listing::Listing;
 use super::sys::{self, path_of};
 use super::{Passthrough, check_xattrs, give_to, kill_privileges, open_flags, plain, unmask};
-use crate::store::{Answer, Caller, Changes, Entry, Place, ROOT, Store, Totals};
+use crate::store::{Add, AddPlus, Answer, Caller, Changes, Created, Place, ROOT, Store, Totals};
 use crate::sync::{lock, write};
 
 impl Store for Passthrough {
@@ -156,13 +156,7 @@ impl Store for Passthrough {
         Ok(handle)
     }
 
-    fn create(
-        &self,
-        caller: Caller,
-        place: Place<'_>,
-        mode: u32,
-        flags: i32,
-    ) -> Answer<(FileAttr, u64)> {
+    fn create(&self, caller: Caller, place: Place<'_>, mode: u32, flags: i32) -> Answer<Created> {
         unmask()?;
         let parent = self.node(place.parent)?;
         let (name, perm) = (plain(place)?, Mode::from_bits_truncate(mode));
@@ -259,23 +253,11 @@ impl Store for Passthrough {
         Ok(handle)
     }
 
-    fn readdir(
-        &self,
-        _ino: u64,
-        handle: u64,
-        offset: u64,
-        add: &mut dyn FnMut(Entry<'_>) -> bool,
-    ) -> Answer<()> {
+    fn readdir(&self, _ino: u64, handle: u64, offset: u64, add: Add<'_>) -> Answer<()> {
         self.list(handle, offset, |entry| Ok(add(entry)))
     }
 
-    fn readdirplus(
-        &self,
-        ino: u64,
-        handle: u64,
-        offset: u64,
-        add: &mut dyn FnMut(Entry<'_>, &FileAttr) -> bool,
-    ) -> Answer<()> {
+    fn readdirplus(&self, ino: u64, handle: u64, offset: u64, add: AddPlus<'_>) -> Answer<()> {
         let own = self.getattr(ino)?;
         let mut added = 0;
         self.list(handle, offset, |entry| {

@@ -116,6 +116,15 @@ impl Ticket {
             harm: Vec::new(),
         }
     }
+
+    /// The outcome of `act`, unless an injected error replaces it.
+    #[inline]
+    fn run<T>(&self, act: impl FnOnce() -> Answer<T>) -> Answer<T> {
+        match self.error {
+            Some(error) => Err(error),
+            None => act(),
+        }
+    }
 }
 
 /// Subject of a request, for the fault log.
@@ -173,22 +182,42 @@ fn place(parent: INodeNo, name: &OsStr) -> Place<'_> {
     }
 }
 
-fn code(error: Errno) -> fuser::Errno {
-    fuser::Errno::from_i32(error as i32)
+/// A reply that can be an error.
+trait Refuse {
+    fn refuse(self, error: Errno);
+}
+
+macro_rules! refuse {
+    ($($reply:ident)*) => {
+        $(impl Refuse for fuser::$reply {
+            fn refuse(self, error: Errno) {
+                self.error(fuser::Errno::from_i32(error as i32));
+            }
+        })*
+    };
+}
+
+refuse! {
+    ReplyAttr ReplyCreate ReplyData ReplyDirectory ReplyDirectoryPlus ReplyEmpty ReplyEntry ReplyIoctl
+    ReplyLseek ReplyOpen ReplyPoll ReplyStatfs ReplyWrite ReplyXattr
+}
+
+/// Sends an outcome: `done` replies with its value.
+fn send<R: Refuse, T>(reply: R, done: impl FnOnce(R, T)) -> impl FnOnce(Answer<T>) {
+    move |outcome| match outcome {
+        Ok(value) => done(reply, value),
+        Err(error) => reply.refuse(error),
+    }
 }
 
 fn send_empty(reply: ReplyEmpty) -> impl FnOnce(Answer<()>) {
-    move |outcome| match outcome {
-        Ok(()) => reply.ok(),
-        Err(error) => reply.error(code(error)),
-    }
+    send(reply, |reply, ()| reply.ok())
 }
 
 fn send_open(reply: ReplyOpen, how: FopenFlags) -> impl FnOnce(Answer<u64>) {
-    move |outcome| match outcome {
-        Ok(handle) => reply.opened(FileHandle(handle), how),
-        Err(error) => reply.error(code(error)),
-    }
+    send(reply, move |reply, handle| {
+        reply.opened(FileHandle(handle), how)
+    })
 }
 
 /// Checks that the caller has room for `value`; with a `size` of 0 it only wants the length.
@@ -200,11 +229,10 @@ fn fitting(value: Vec<u8>, size: u32) -> Answer<Vec<u8>> {
 }
 
 fn send_xattr(reply: ReplyXattr, size: u32) -> impl FnOnce(Answer<Vec<u8>>) {
-    move |outcome| match outcome {
-        Ok(value) if size == 0 => reply.size(value.len() as u32),
-        Ok(value) => reply.data(&value),
-        Err(error) => reply.error(code(error)),
-    }
+    send(reply, move |reply, value: Vec<u8>| match size {
+        0 => reply.size(value.len() as u32),
+        _ => reply.data(&value),
+    })
 }
 
 impl<S: Store> Service<S> {
@@ -332,11 +360,12 @@ impl<S: Store> Service<S> {
         made
     }
 
-    /// Records that `place` no longer exists.
-    fn unnamed(&self, place: Place<'_>) {
-        if let Some(paths) = &self.paths {
+    /// Records that `place` no longer exists, if it was `removed`.
+    fn unnamed(&self, place: Place<'_>, removed: Answer<()>) -> Answer<()> {
+        if let (Some(paths), Ok(())) = (&self.paths, removed) {
             paths.removed(place);
         }
+        removed
     }
 
     fn record(stats: &Stats, ticket: &Ticket, bytes: u64, failed: bool) {
@@ -394,10 +423,7 @@ impl<S: Store> Service<S> {
         send: impl FnOnce(Answer<T>) + Send + 'static,
     ) {
         let ticket = self.admit(kind, subject);
-        let outcome = match ticket.error {
-            Some(error) => Err(error),
-            None => operation(&self.store),
-        };
+        let outcome = ticket.run(|| operation(&self.store));
         self.finish(ticket, 0, outcome, send);
     }
 
@@ -479,18 +505,14 @@ impl<S: Store> Service<S> {
 
     fn send_entry(&self, reply: ReplyEntry) -> impl FnOnce(Answer<FileAttr>) + use<S> {
         let (attr_ttl, entry_ttl) = (self.attr_ttl, self.entry_ttl);
-        move |outcome| match outcome {
-            Ok(attr) => reply.entry_with_ttls(&attr_ttl, &entry_ttl, &attr, GENERATION),
-            Err(error) => reply.error(code(error)),
-        }
+        send(reply, move |reply, attr| {
+            reply.entry_with_ttls(&attr_ttl, &entry_ttl, &attr, GENERATION);
+        })
     }
 
     fn send_attr(&self, reply: ReplyAttr) -> impl FnOnce(Answer<FileAttr>) + use<S> {
         let ttl = self.attr_ttl;
-        move |outcome| match outcome {
-            Ok(attr) => reply.attr(&ttl, &attr),
-            Err(error) => reply.error(code(error)),
-        }
+        send(reply, move |reply, attr| reply.attr(&ttl, &attr))
     }
 
     /// The lifetime in a reply with a single one for name and attributes.

@@ -19,8 +19,8 @@ use rbench_core::request::{Changes as Changed, What};
 
 use super::data::Write;
 use super::{
-    GENERATION, MAX_BACKGROUND, MAX_WRITE, Service, Subject, caller, capabilities, code, fitting,
-    place, send_empty, send_open, send_xattr,
+    GENERATION, MAX_BACKGROUND, MAX_WRITE, Service, Subject, Ticket, caller, capabilities, fitting,
+    place, send, send_empty, send_open, send_xattr,
 };
 use crate::kind::Kind;
 use crate::observed::{LISTING, XATTR, bytes, reported};
@@ -29,6 +29,26 @@ use crate::store::{Answer, Changes, Entry, Store, Totals};
 thread_local! {
     /// Buffer in which a read is assembled.
     static SCRATCH: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Replies with data.
+fn send_data(reply: ReplyData, data: Vec<u8>) {
+    reply.data(&data);
+}
+
+impl<S: Store> Service<S> {
+    /// Lists a directory.
+    fn listed(
+        &self,
+        request: &Request,
+        (ino, handle): (INodeNo, FileHandle),
+        list: impl FnOnce(&S) -> Answer<()>,
+    ) -> (Ticket, Answer<()>) {
+        let ticket = self.admit(Kind::Readdir, ino);
+        let what = |_: Option<&_>| What::Readdir(ino.0, Some(handle.0), LISTING);
+        let outcome = ticket.run(|| self.report(request, || list(&self.store), what));
+        (ticket, outcome)
+    }
 }
 
 impl<S: Store> Filesystem for Service<S> {
@@ -140,10 +160,9 @@ impl<S: Store> Filesystem for Service<S> {
     }
 
     fn readlink(&self, request: &Request, ino: INodeNo, reply: ReplyData) {
-        let send = move |outcome: Answer<OsString>| match outcome {
-            Ok(target) => reply.data(target.as_encoded_bytes()),
-            Err(error) => reply.error(code(error)),
-        };
+        let send = send(reply, |reply, target: OsString| {
+            reply.data(target.as_encoded_bytes());
+        });
         let what = |_: Option<&_>| What::Readlink(ino.0);
         let operation = |s: &S| s.readlink(ino.0);
         self.serve_reported(request, (Kind::Readlink, ino), operation, what, send);
@@ -182,22 +201,14 @@ impl<S: Store> Filesystem for Service<S> {
 
     fn unlink(&self, request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
         let at = place(parent, name);
-        let remove = |s: &S| {
-            s.unlink(at)?;
-            self.unnamed(at);
-            Ok(())
-        };
+        let remove = |s: &S| self.unnamed(at, s.unlink(at));
         let what = |_: Option<&_>| What::Unlink(reported(at));
         self.serve_reported(request, (Kind::Unlink, at), remove, what, send_empty(reply));
     }
 
     fn rmdir(&self, request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
         let at = place(parent, name);
-        let remove = |s: &S| {
-            s.rmdir(at)?;
-            self.unnamed(at);
-            Ok(())
-        };
+        let remove = |s: &S| self.unnamed(at, s.rmdir(at));
         let what = |_: Option<&_>| What::Rmdir(reported(at));
         self.serve_reported(request, (Kind::Rmdir, at), remove, what, send_empty(reply));
     }
@@ -284,10 +295,7 @@ impl<S: Store> Filesystem for Service<S> {
     ) {
         if let Some(file) = self.own_file(ino) {
             let data = file.read(handle.0, offset, size);
-            return self.serve_own(file, Kind::Read, data, |outcome| match outcome {
-                Ok(data) => reply.data(&data),
-                Err(error) => reply.error(code(error)),
-            });
+            return self.serve_own(file, Kind::Read, data, send(reply, send_data));
         }
         let ticket = self.admit(Kind::Read, Subject::range(ino.0, offset, size.into()));
         SCRATCH.with_borrow_mut(|scratch| {
@@ -298,11 +306,7 @@ impl<S: Store> Filesystem for Service<S> {
             let place = (ino.0, handle.0, offset);
             let read = || self.read_data(&ticket, place, &mut scratch[..size]);
             let what = |_: Option<&_>| What::Read(ino.0, Some(handle.0), offset, size as u64);
-            let outcome = match ticket.error {
-                Some(error) => Err(error),
-                None => self.report(request, read, what),
-            };
-            match outcome {
+            match ticket.run(|| self.report(request, read, what)) {
                 // Sent from the buffer, without a copy.
                 Ok(length) if ticket.hold == Nanos(0) && !ticket.hangs => {
                     Self::record(self.stats(), &ticket, length as u64, false);
@@ -311,10 +315,7 @@ impl<S: Store> Filesystem for Service<S> {
                 outcome => {
                     let data = outcome.map(|length| scratch[..length].to_vec());
                     let bytes = data.as_ref().map_or(0, |data| data.len() as u64);
-                    self.finish(ticket, bytes, data, move |outcome| match outcome {
-                        Ok(data) => reply.data(&data),
-                        Err(error) => reply.error(code(error)),
-                    });
+                    self.finish(ticket, bytes, data, send(reply, send_data));
                 }
             }
         });
@@ -346,16 +347,11 @@ impl<S: Store> Filesystem for Service<S> {
             let all = data.len() as u64;
             What::Write(ino.0, Some(handle.0), offset, all, Some(data.into()))
         };
-        let outcome = match ticket.error {
-            Some(error) => Err(error),
-            None => self.report(request, || self.write_data(&ticket, write), what),
-        };
+        let outcome = ticket.run(|| self.report(request, || self.write_data(&ticket, write), what));
         self.book_refusal(&ticket, subject, outcome.map(u64::from));
         let bytes = outcome.map_or(0, u64::from);
-        self.finish(ticket, bytes, outcome, move |outcome| match outcome {
-            Ok(written) => reply.written(written),
-            Err(error) => reply.error(code(error)),
-        });
+        let send = send(reply, |reply, written| reply.written(written));
+        self.finish(ticket, bytes, outcome, send);
     }
 
     fn flush(
@@ -420,50 +416,36 @@ impl<S: Store> Filesystem for Service<S> {
         offset: u64,
         mut reply: ReplyDirectory,
     ) {
-        let ticket = self.admit(Kind::Readdir, ino);
         let mut add =
             |entry: Entry<'_>| reply.add(INodeNo(entry.ino), entry.offset, entry.kind, entry.name);
-        let list = || self.store.readdir(ino.0, handle.0, offset, &mut add);
-        let what = |_: Option<&_>| What::Readdir(ino.0, Some(handle.0), LISTING);
-        let outcome = match ticket.error {
-            Some(error) => Err(error),
-            None => self.report(request, list, what),
-        };
-        self.finish(ticket, 0, outcome, move |outcome| match outcome {
-            Ok(()) => reply.ok(),
-            Err(error) => reply.error(code(error)),
-        });
+        let list = |s: &S| s.readdir(ino.0, handle.0, offset, &mut add);
+        let (ticket, outcome) = self.listed(request, (ino, handle), list);
+        let send = send(reply, |reply, ()| reply.ok());
+        self.finish(ticket, 0, outcome, send);
     }
 
     fn readdirplus(
         &self,
         request: &Request,
-        ino: INodeNo,
+        parent: INodeNo,
         handle: FileHandle,
         offset: u64,
         mut reply: ReplyDirectoryPlus,
     ) {
-        let ticket = self.admit(Kind::Readdir, ino);
         let ttl = self.common_ttl();
         let mut add = |entry: Entry<'_>, attr: &FileAttr| {
             if let Some(paths) = &self.paths {
-                paths.note(place(ino, entry.name), entry.ino, entry.kind);
+                paths.note(place(parent, entry.name), entry.ino, entry.kind);
             }
             // These are not the attributes of `..`; the kernel only uses its number.
             let ino = INodeNo(entry.ino);
             let attr = FileAttr { ino, ..*attr };
             reply.add(ino, entry.offset, entry.name, &ttl, &attr, GENERATION)
         };
-        let list = || self.store.readdirplus(ino.0, handle.0, offset, &mut add);
-        let what = |_: Option<&_>| What::Readdir(ino.0, Some(handle.0), LISTING);
-        let outcome = match ticket.error {
-            Some(error) => Err(error),
-            None => self.report(request, list, what),
-        };
-        self.finish(ticket, 0, outcome, move |outcome| match outcome {
-            Ok(()) => reply.ok(),
-            Err(error) => reply.error(code(error)),
-        });
+        let list = |s: &S| s.readdirplus(parent.0, handle.0, offset, &mut add);
+        let (ticket, outcome) = self.listed(request, (parent, handle), list);
+        let send = send(reply, |reply, ()| reply.ok());
+        self.finish(ticket, 0, outcome, send);
     }
 
     fn releasedir(
@@ -493,8 +475,8 @@ impl<S: Store> Filesystem for Service<S> {
     }
 
     fn statfs(&self, request: &Request, ino: INodeNo, reply: ReplyStatfs) {
-        let send = move |outcome: Answer<Totals>| match outcome {
-            Ok(t) => reply.statfs(
+        let send = send(reply, |reply, t: Totals| {
+            reply.statfs(
                 t.blocks,
                 t.blocks_free,
                 t.blocks_available,
@@ -503,9 +485,8 @@ impl<S: Store> Filesystem for Service<S> {
                 t.block_size,
                 t.name_max,
                 t.block_size,
-            ),
-            Err(error) => reply.error(code(error)),
-        };
+            );
+        });
         let what = |_: Option<&_>| What::Statfs(ino.0);
         let operation = |s: &S| s.statfs(ino.0);
         self.serve_reported(request, (Kind::Statfs, ino), operation, what, send);
@@ -578,13 +559,9 @@ impl<S: Store> Filesystem for Service<S> {
         let what = |made: Option<&(FileAttr, u64)>| {
             What::Create(reported(at), mode, flags, made.map(|(_, handle)| *handle))
         };
-        let send = move |outcome| match outcome {
-            Ok((attr, handle)) => {
-                let handle = FileHandle(handle);
-                reply.created(&ttl, &attr, GENERATION, handle, how);
-            }
-            Err(error) => reply.error(code(error)),
-        };
+        let send = send(reply, move |reply, (attr, handle)| {
+            reply.created(&ttl, &attr, GENERATION, FileHandle(handle), how);
+        });
         self.serve_reported(request, (Kind::Create, at), make, what, send);
     }
 
@@ -599,10 +576,7 @@ impl<S: Store> Filesystem for Service<S> {
         _out_size: u32,
         reply: ReplyIoctl,
     ) {
-        let send = move |outcome: Answer<()>| match outcome {
-            Ok(()) => reply.ioctl(0, &[]),
-            Err(error) => reply.error(code(error)),
-        };
+        let send = send(reply, |reply, ()| reply.ioctl(0, &[]));
         self.serve(Kind::Ioctl, ino, |_| Err(Errno::ENOTTY), send);
     }
 
@@ -616,10 +590,7 @@ impl<S: Store> Filesystem for Service<S> {
         _flags: PollFlags,
         reply: ReplyPoll,
     ) {
-        let send = move |outcome: Answer<PollEvents>| match outcome {
-            Ok(events) => reply.poll(events),
-            Err(error) => reply.error(code(error)),
-        };
+        let send = send(reply, |reply, events| reply.poll(events));
         self.serve(Kind::Poll, ino, |_| Err(Errno::ENOSYS), send);
     }
 
@@ -637,10 +608,7 @@ impl<S: Store> Filesystem for Service<S> {
         let ticket = self.admit(Kind::Fallocate, subject);
         let reserve = || self.store.fallocate(ino.0, handle.0, offset, length, mode);
         let what = |_: Option<&_>| What::Fallocate(ino.0, Some(handle.0), mode, offset, length);
-        let outcome = match ticket.error {
-            Some(error) => Err(error),
-            None => self.report(request, reserve, what),
-        };
+        let outcome = ticket.run(|| self.report(request, reserve, what));
         self.book_refusal(&ticket, subject, outcome.map(|()| length));
         self.finish(ticket, 0, outcome, send_empty(reply));
     }
@@ -656,10 +624,7 @@ impl<S: Store> Filesystem for Service<S> {
     ) {
         let seek = |s: &S| s.lseek(ino.0, handle.0, offset, whence);
         let what = |_: Option<&_>| What::Other("a search for data or holes");
-        let send = move |outcome| match outcome {
-            Ok(offset) => reply.offset(offset),
-            Err(error) => reply.error(code(error)),
-        };
+        let send = send(reply, |reply, offset| reply.offset(offset));
         self.serve_reported(request, (Kind::Lseek, ino), seek, what, send);
     }
 
@@ -710,10 +675,7 @@ impl<S: Store> Filesystem for Service<S> {
         _flags: CopyFileRangeFlags,
         reply: ReplyWrite,
     ) {
-        let send = move |outcome: Answer<u32>| match outcome {
-            Ok(copied) => reply.written(copied),
-            Err(error) => reply.error(code(error)),
-        };
+        let send = send(reply, |reply, copied| reply.written(copied));
         let lies = self.lies.copy;
         let copy = |_: &S| match lies {
             true => Ok(length.min(u64::from(MAX_WRITE)) as u32),

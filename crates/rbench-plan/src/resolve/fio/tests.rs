@@ -6,9 +6,9 @@ use crate::jobs::{
     BlockSizes, Carries, Checksum, Directions, FioLayout, FioReport, Shares, Unified, Verify,
     VerifyPattern, Whole, WindowValue,
 };
-use crate::resolve::{Plan, Work};
+use crate::resolve::Plan;
 use crate::spec::fio::Check;
-use crate::spec::{Common, Spec, Workload};
+use crate::spec::{Common, Workload};
 
 /// Refusals: the sentence, and the settings that lead to it.
 macro_rules! refused {
@@ -33,8 +33,6 @@ const MIX: Directions = Directions::MIX.at_random();
 
 fn facts() -> Facts {
     Facts {
-        host_of: vec![0, 0, 1, 1],
-        seed: 7,
         engines: vec![
             ("psync", 1),
             ("mmap", 1),
@@ -47,7 +45,7 @@ fn facts() -> Facts {
             ("dirdelete", 1),
             ("null", 1024),
         ],
-        stonewalled: None,
+        ..Facts::on(&[0, 0, 1, 1])
     }
 }
 
@@ -66,22 +64,24 @@ fn job(name: &str, change: impl FnOnce(&mut Settings)) -> Job {
 }
 
 fn plan(fio: Fio) -> Result<Plan, String> {
-    let spec = Spec {
-        common: Common::default(),
-        workload: Workload::Fio(Box::new(fio)),
+    facts().plan(Common::default(), Workload::Fio(Box::new(fio)))
+}
+
+/// The plan of so many iterations of these jobs.
+fn repeated(fio: Fio, iterations: u32) -> Result<(JobsPlan, Vec<String>), String> {
+    let common = Common {
+        iterations: Some(iterations),
+        ..Common::default()
     };
-    crate::resolve(&spec, &facts()).map_err(|e| e.0)
+    facts().jobs(common, Workload::Fio(Box::new(fio)))
 }
 
 fn jobs(jobs: Vec<Job>) -> Result<(JobsPlan, Vec<String>), String> {
-    let plan = plan(Fio {
+    let fio = Fio {
         jobs,
         ..Fio::default()
-    })?;
-    match plan.work {
-        Work::Jobs(jobs) => Ok((jobs, plan.notes)),
-        other => panic!("{other:?}"),
-    }
+    };
+    repeated(fio, 1)
 }
 
 fn noted(change: impl FnOnce(&mut Settings)) -> (JobPlan, Vec<String>) {
@@ -506,21 +506,10 @@ fn verification_takes_its_intervals_from_the_blocks() {
             seed: true,
             sequence: true,
         }),
-        interval: 4096,
         read_back: true,
-        once: false,
-        fatal: false,
-        backlog: None,
-        backlog_batch: 0,
-        only: false,
-        threads: 0,
-        cpus: Vec::new(),
-        dump: false,
         save_state: true,
-        load_state: false,
-        synced_only: false,
-        trims: None,
         trimmed_is_zero: true,
+        ..Verify::stamped(4096)
     };
     assert_eq!((plan.verify, notes), (Some(expect.clone()), Vec::new()));
     let (plan, notes) = of(|s| s.verify_interval = Some(8192));
@@ -701,18 +690,7 @@ fn an_iteration_is_like_the_one_before_in_groups_of_its_own() {
             jobs: vec![job("a", false), job("b", true)],
             ..Fio::default()
         };
-        let spec = Spec {
-            common: Common {
-                iterations: Some(2),
-                ..Common::default()
-            },
-            workload: Workload::Fio(Box::new(fio)),
-        };
-        let plan = crate::resolve(&spec, &facts()).expect("two jobs");
-        match plan.work {
-            Work::Jobs(jobs) => jobs,
-            other => panic!("{other:?}"),
-        }
+        repeated(fio, 2).expect("two jobs").0
     };
     let jobs = again(true);
     assert_eq!((jobs.rounds.len(), jobs.once().len()), (4, 2));
@@ -779,15 +757,12 @@ fn what_all_workers_move_is_told_in_the_shortest_stretches_of_any_job() {
             rates,
             ..Whole::default()
         };
-        let plan = plan(Fio {
+        let fio = Fio {
             jobs,
             whole,
             ..Fio::default()
-        });
-        match plan.expect("two jobs").work {
-            Work::Jobs(jobs) => jobs.rounds,
-            other => panic!("{other:?}"),
-        }
+        };
+        repeated(fio, 1).expect("two jobs").0.rounds
     };
     let widths = |rounds: Vec<Vec<JobPlan>>| -> Vec<u64> {
         let all = rounds.iter().flatten();

@@ -1,37 +1,29 @@
-use super::super::{Plan, Work, resolve};
 use super::*;
 use crate::pattern::{Part, Steps, file_path};
-use crate::spec::{Spec, Workload};
+use crate::spec::Workload;
 use rbench_core::Bytes;
 
-fn plan(hosts: &[u32], change: impl FnOnce(&mut Ior)) -> Result<Plan, String> {
+fn plan(hosts: &[u32], change: impl FnOnce(&mut Ior)) -> Result<JobsPlan, String> {
     let mut options = Ior {
         files: vec!["/mnt/out/file".into()],
         ..Ior::default()
     };
     change(&mut options);
     let facts = Facts {
-        host_of: hosts.to_vec(),
-        seed: 7,
-        engines: vec![("psync", 1)],
         stonewalled: options.status_to_read().map(|_| 5),
+        ..Facts::on(hosts)
     };
-    let iterations = options.repetitions;
-    let spec = Spec {
-        common: Common {
-            iterations,
-            ..Common::default()
-        },
-        workload: Workload::Ior(Box::new(options)),
+    let common = Common {
+        iterations: options.repetitions,
+        ..Common::default()
     };
-    resolve(&spec, &facts).map_err(|error| error.0)
+    let (plan, _) = facts.jobs(common, Workload::Ior(Box::new(options)))?;
+    Ok(plan)
 }
 
 fn jobs(hosts: &[u32], change: impl FnOnce(&mut Ior)) -> Vec<JobPlan> {
-    match plan(hosts, change).expect("it can be done").work {
-        Work::Jobs(jobs) => jobs.rounds.into_iter().flatten().collect(),
-        other => panic!("{other:?}"),
-    }
+    let plan = plan(hosts, change).expect("it can be done");
+    plan.rounds.into_iter().flatten().collect()
 }
 
 fn sizes(options: &mut Ior, block: u64, transfer: u64, segments: u64) {

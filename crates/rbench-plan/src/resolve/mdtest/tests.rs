@@ -1,42 +1,24 @@
 use super::*;
 use crate::spec::{Common, Spec, Workload};
-use crate::{Plan, Work, resolve as resolve_spec, task_counts};
+use crate::{Plan, Work, task_counts};
 
 /// Twelve ranks on three hosts, placed host by host.
 const BY_BLOCK: [u32; 12] = [0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2];
 
-fn facts(host_of: &[u32], stonewalled: Option<u64>) -> Facts {
-    Facts {
-        host_of: host_of.to_vec(),
-        seed: 7,
-        engines: vec![("psync", 1)],
-        stonewalled,
-    }
-}
-
-fn plan_on(
-    facts: &Facts,
-    change: impl FnOnce(&mut Common, &mut Mdtest),
-) -> Result<Plan, PlanError> {
+fn plan_on(facts: &Facts, change: impl FnOnce(&mut Common, &mut Mdtest)) -> Result<Plan, String> {
     let (mut common, mut options) = (Common::default(), Mdtest::default());
     change(&mut common, &mut options);
-    let spec = Spec {
-        common,
-        ..spec(options)
-    };
-    resolve_spec(&spec, facts)
-}
-
-fn spec(options: Mdtest) -> Spec {
-    Spec {
-        common: Common::default(),
-        workload: Workload::Mdtest(Box::new(options)),
-    }
+    facts.plan(common, Workload::Mdtest(Box::new(options)))
 }
 
 /// A plan for twelve ranks on three hosts.
-fn plan(change: impl FnOnce(&mut Mdtest)) -> Result<Plan, PlanError> {
-    plan_on(&facts(&BY_BLOCK, None), |_, options| change(options))
+fn plan(change: impl FnOnce(&mut Mdtest)) -> Result<Plan, String> {
+    plan_on(&Facts::on(&BY_BLOCK), |_, options| change(options))
+}
+
+/// The work of a valid plan for them.
+fn meta(change: impl FnOnce(&mut Mdtest)) -> MetaPlan {
+    work(&plan(change).expect("valid")).clone()
 }
 
 fn work(plan: &Plan) -> &MetaPlan {
@@ -52,7 +34,7 @@ fn names(plan: &Plan) -> String {
 }
 
 fn check_refused(expect: &str, change: impl FnOnce(&mut Mdtest)) {
-    let got = plan(change).expect_err(expect).0;
+    let got = plan(change).expect_err(expect);
     assert!(got.contains(expect), "'{got}' does not contain '{expect}'");
 }
 
@@ -112,10 +94,10 @@ fn a_directory_that_is_too_long_is_refused_by_its_letter() {
 
 #[test]
 fn no_iteration_is_refused_by_its_letter() {
-    let got = plan_on(&facts(&[0], None), |common, options| {
+    let got = plan_on(&Facts::on(&[0]), |common, options| {
         (common.iterations, options.iterations) = (Some(0), Some(0));
     });
-    let got = got.expect_err("no iteration").0;
+    let got = got.expect_err("no iteration");
     assert!(got.contains("-i ") || got.contains("-i:"), "{got}");
 }
 
@@ -188,17 +170,14 @@ fn several_directories_need_a_tree_for_each_rank_and_a_rank_for_each() {
     check_refused("-d with several directories and -N", |o| {
         (o.dirs, o.unique_dir, o.stride) = (two(), true, Some(1));
     });
-    let alone = plan_on(&facts(&[0], None), |_, o| {
+    let alone = plan_on(&Facts::on(&[0]), |_, o| {
         (o.dirs, o.unique_dir) = (two(), true);
     });
-    let alone = alone.expect_err("one rank").0;
+    let alone = alone.expect_err("one rank");
     assert!(alone.contains("-d names 2 directories"), "{alone}");
     check_refused("-d ''", |o| o.dirs = vec!["".into()]);
-    let plan = plan(|o| {
-        (o.dirs, o.unique_dir, o.stride) = (two(), true, Some(0));
-    });
-    let plan = plan.expect("valid");
-    assert_eq!(work(&plan).site, Location::TestDirs(two()));
+    let plan = meta(|o| (o.dirs, o.unique_dir, o.stride) = (two(), true, Some(0)));
+    assert_eq!(plan.site, Location::TestDirs(two()));
 }
 
 #[test]
@@ -245,7 +224,7 @@ fn what_is_left_out_or_rounded_is_said() {
         let plan = plan_on(facts, |_, o| change(o)).expect("valid");
         assert_eq!(plan.notes, [expect]);
     };
-    let twelve = facts(&BY_BLOCK, None);
+    let twelve = Facts::on(&BY_BLOCK);
     each! { check:
         "-n 5000 does not divide evenly over 3 tree directories: each rank gets 4998" =>
             &twelve => |o| (o.items, o.depth) = (Some(5000), Some(2));
@@ -272,8 +251,7 @@ fn what_is_left_out_or_rounded_is_said() {
 #[test]
 fn items_are_told_by_directory_or_by_rank() {
     let check = |expect: (u64, u64, u64), change: fn(&mut Mdtest)| {
-        let plan = plan(change).expect("valid");
-        let work = work(&plan);
+        let work = meta(change);
         let items = (work.shape.items_per_node, work.items_per_rank, work.loops);
         assert_eq!(items, expect);
     };
@@ -295,7 +273,7 @@ fn items_are_told_by_directory_or_by_rank() {
 #[test]
 fn a_stride_counts_in_hosts_where_ranks_are_placed_host_by_host() {
     let who = |hosts: &[u32], stride: u32, kind: PhaseKind| {
-        let plan = plan_on(&facts(hosts, None), |_, o| {
+        let plan = plan_on(&Facts::on(hosts), |_, o| {
             (o.items, o.stride, o.unique_dir) = (Some(5), Some(stride), true);
         });
         let plan = plan.expect("valid");
@@ -332,8 +310,7 @@ fn a_stride_counts_in_hosts_where_ranks_are_placed_host_by_host() {
 
 #[test]
 fn only_the_creation_of_files_has_a_deadline() {
-    let plan = plan(|o| (o.items, o.stonewall) = (Some(5), Some(Nanos(9)))).expect("valid");
-    for phase in &work(&plan).phases {
+    for phase in meta(|o| (o.items, o.stonewall) = (Some(5), Some(Nanos(9)))).phases {
         let expect = (phase.kind == PhaseKind::FileCreate).then_some(Nanos(9));
         assert_eq!(phase.deadline, expect, "{:?}", phase.kind);
     }
@@ -341,11 +318,10 @@ fn only_the_creation_of_files_has_a_deadline() {
 
 #[test]
 fn a_stonewall_of_no_time_is_none() {
-    let plan = plan(|o| {
+    let plan = meta(|o| {
         (o.items, o.stonewall, o.status_file) = (Some(5), Some(Nanos(0)), Some("s".into()));
     });
-    let plan = plan.expect("valid");
-    assert!(work(&plan).phases.iter().all(|p| p.deadline.is_none()));
+    assert!(plan.phases.iter().all(|p| p.deadline.is_none()));
     let collective = super::tests::plan(|o| (o.collective, o.stonewall) = (true, Some(Nanos(0))));
     assert!(collective.is_ok());
 }
@@ -367,7 +343,7 @@ fn without_a_number_of_items_files_are_made_until_the_deadline() {
     assert_eq!(work(&no_items).items_per_rank, 0);
     let notes = no_items.notes;
     assert!(notes.iter().any(|note| note.contains("-W")), "{notes:?}");
-    let tree = open(|o| o.depth = Some(1)).expect_err("a tree").0;
+    let tree = open(|o| o.depth = Some(1)).expect_err("a tree");
     assert!(tree.contains("-z") && tree.contains("-n or -I"), "{tree}");
     // The lowest level of a chain is one directory.
     assert!(open(|o| (o.depth, o.leaf_only) = (Some(1), true)).is_ok());
@@ -376,7 +352,11 @@ fn without_a_number_of_items_files_are_made_until_the_deadline() {
 #[test]
 fn an_earlier_run_tells_the_number_of_items_in_its_file() {
     let later = |told: Option<u64>, change: fn(&mut Mdtest)| {
-        plan_on(&facts(&BY_BLOCK, told), |_, o| {
+        let facts = Facts {
+            stonewalled: told,
+            ..Facts::on(&BY_BLOCK)
+        };
+        plan_on(&facts, |_, o| {
             (o.stat, o.files_only, o.status_file) = (true, true, Some("s".into()));
             change(o);
         })
@@ -393,11 +373,11 @@ fn an_earlier_run_tells_the_number_of_items_in_its_file() {
         (Some(0), "-x s: it records no items"),
         (None, "-x s does not exist"),
     ] {
-        let error = later(told, |_| ()).expect_err(expect).0;
+        let error = later(told, |_| ()).expect_err(expect);
         assert!(error.contains(expect), "{error}");
     }
     let tree = later(Some(17), |o| o.depth = Some(1)).expect_err("a tree");
-    assert!(tree.0.contains("-z"), "{tree}");
+    assert!(tree.contains("-z"), "{tree}");
     // A run that creates records the number and does not read it.
     let first = later(Some(17), |o| {
         (o.create, o.items) = (true, Some(5));
@@ -430,11 +410,7 @@ fn the_file_of_the_stonewall_is_written_by_runs_that_have_one_and_read_by_others
 
 #[test]
 fn what_is_left_out_has_mdtests_default() {
-    let plan = plan(|o| {
-        (o.items, o.fsync, o.pause) = (Some(5), true, None);
-    });
-    let plan = plan.expect("valid");
-    let work = work(&plan);
+    let work = meta(|o| (o.items, o.fsync, o.pause) = (Some(5), true, None));
     assert!(!work.fsync, "there is nothing to bring to storage");
     let packet = crate::meta::Packet::Timestamp;
     assert_eq!(work.content, Content::Packet { packet, seed: 7 });
@@ -448,8 +424,8 @@ fn what_is_left_out_has_mdtests_default() {
 
 #[test]
 fn stat_and_read_alone_can_be_in_random_order() {
-    let plan = plan(|o| (o.items, o.random) = (Some(5), true)).expect("valid");
-    let shuffled = work(&plan).phases.iter().filter(|phase| phase.shuffled);
+    let plan = meta(|o| (o.items, o.random) = (Some(5), true));
+    let shuffled = plan.phases.iter().filter(|phase| phase.shuffled);
     let shuffled: Vec<&str> = shuffled.map(|phase| phase.kind.info().name).collect();
     assert_eq!(shuffled, ["dir-stat", "file-stat", "file-read"]);
 }
@@ -503,7 +479,11 @@ fn counts([first, last, task_stride]: [Option<u32>; 3]) -> Result<Vec<u32>, Plan
         task_stride,
         ..Mdtest::default()
     };
-    task_counts(&spec(options), 12)
+    let spec = Spec {
+        common: Common::default(),
+        workload: Workload::Mdtest(Box::new(options)),
+    };
+    task_counts(&spec, 12)
 }
 
 #[test]
@@ -542,9 +522,8 @@ fn task_counts_that_cannot_be_are_refused_by_their_letters() {
 #[test]
 fn the_shift_is_stated_in_ranks_and_the_random_order_as_it_was_asked_for() {
     let stated = |stride, random| {
-        let plan = plan(|o| (o.items, o.stride, o.random) = (Some(5), Some(stride), random));
-        let plan = plan.expect("can be done");
-        (work(&plan).stated_shift, work(&plan).stated_random)
+        let plan = meta(|o| (o.items, o.stride, o.random) = (Some(5), Some(stride), random));
+        (plan.stated_shift, plan.stated_random)
     };
     // Four ranks on each of three hosts; mdtest does not reduce the number.
     assert_eq!(stated(0, false), (0, false));
@@ -555,14 +534,13 @@ fn the_shift_is_stated_in_ranks_and_the_random_order_as_it_was_asked_for() {
 #[test]
 fn private_directories_need_trees_that_nobody_shares() {
     let of = |change: fn(&mut Mdtest)| {
-        let facts = facts(&BY_BLOCK, None);
-        plan_on(&facts, |common, options| {
+        plan_on(&Facts::on(&BY_BLOCK), |common, options| {
             common.leave.private_dirs = true;
             change(options);
         })
     };
     let check = |expect: &str, change: fn(&mut Mdtest)| {
-        let got = of(change).expect_err(expect).0;
+        let got = of(change).expect_err(expect);
         assert!(got.starts_with(expect), "{got}");
     };
     check("--private-dirs needs -u", |_| ());

@@ -70,11 +70,7 @@ impl State {
         let op = match name.trim_start_matches(['f', 'l']) {
             "setxattr" => {
                 let length = made.length(3)?.min(1 << 16);
-                let flags = flags(made.arg(4)?, |word| match word {
-                    "XATTR_CREATE" => 1,
-                    "XATTR_REPLACE" => 2,
-                    _ => 0,
-                });
+                let flags = flags(made.arg(4)?);
                 on.op(|by| Call::Setxattr(by, None, flags)).moving(length)
             }
             "getxattr" => {

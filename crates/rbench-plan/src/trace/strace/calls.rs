@@ -43,6 +43,11 @@ pub(super) struct Made<'c> {
 }
 
 impl Made<'_> {
+    /// An argument; empty if it is missing.
+    fn text(&self, n: usize) -> &str {
+        self.call.args.get(n).map_or("", String::as_str)
+    }
+
     pub(super) fn arg(&self, n: usize) -> Found<&str> {
         let arg = self.call.args.get(n).map(String::as_str);
         arg.ok_or_else(|| {
@@ -71,7 +76,7 @@ impl Made<'_> {
     }
 
     pub(super) fn mode(&self, n: usize) -> Found<u32> {
-        Ok(flags(self.arg(n)?, |_| 0) as u32 & MODES)
+        Ok(flags(self.arg(n)?) as u32 & MODES)
     }
 
     fn succeeded(&self) -> Option<u64> {
@@ -94,7 +99,7 @@ impl Made<'_> {
     }
 
     pub(super) fn told(&self, n: usize) -> Told {
-        let text = self.call.args.get(n).map_or("", String::as_str);
+        let text = self.text(n);
         let kinds = [
             ("S_IFREG", Kind::File),
             ("S_IFDIR", Kind::Directory),
@@ -108,10 +113,6 @@ impl Made<'_> {
             size: size.and_then(|size| u64::try_from(size).ok()),
         }
     }
-}
-
-fn open_flags(text: &str) -> i32 {
-    flags(text, linux::open_flag)
 }
 
 /// The close of this object.
@@ -163,11 +164,7 @@ impl State {
                 other => other,
             },
         };
-        if let Some(held) = held
-            && self.let_go(&held)
-        {
-            found.extend(super::implied_close(&held, pid, at));
-        }
+        self.released(held, (pid, at), found);
         let op = match read {
             Ok(op) => op,
             Err(Skip::Nothing) => return Ok(()),
@@ -239,14 +236,13 @@ impl State {
         };
         match name {
             "close" => {
-                let fd = completed.number(0).ok()?;
-                let (gone, last) = self.take_away(pid, fd);
+                let (gone, last) = self.take_away(pid, completed.number(0).ok()?);
                 Some(Early::Closed(gone, last))
             }
-            "close_range" => self
-                .close_range(&completed, found)
-                .ok()
-                .map(|()| Early::Done),
+            "close_range" => {
+                let closed = self.close_range(&completed, found);
+                closed.is_ok().then_some(Early::Done)
+            }
             _ => {
                 // Duplicating a closed descriptor has no effect.
                 let from = completed.number(0).ok()?;
@@ -255,11 +251,6 @@ impl State {
                 Some(Early::Done)
             }
         }
-    }
-
-    /// Removes a descriptor from its number, which is then free.
-    fn take(&mut self, pid: u64, fd: i64) -> Option<Descriptor> {
-        self.descriptors(pid).and_then(|table| table.remove(&fd))
     }
 
     /// Handles calls that change descriptors, processes and working directories.
@@ -298,7 +289,7 @@ impl State {
             }
             ("dup", Some(to)) => self.duplicate(made, to as i64, false, found),
             ("dup2" | "dup3", Some(to)) => {
-                let cloexec = call.args.get(2).is_some_and(|arg| arg.contains("CLOEXEC"));
+                let cloexec = made.text(2).contains("CLOEXEC");
                 self.duplicate(made, to as i64, cloexec, found);
             }
             ("fcntl" | "fcntl64", _) => return self.control(made, found),
@@ -314,7 +305,7 @@ impl State {
     }
 
     fn pair(&mut self, made: &Made<'_>, n: usize, found: &mut Vec<Op>) {
-        let text = made.call.args.get(n).map_or("", String::as_str);
+        let text = made.text(n);
         for word in text.trim_matches(['[', ']']).split(',') {
             if let Some(fd) = number(word.trim()) {
                 let other = Descriptor::Other(why::NO_FILE);
@@ -344,12 +335,8 @@ impl State {
                 self.duplicate(made, to as i64, command == "F_DUPFD_CLOEXEC", found);
             }
             ("F_SETFD", Some(_)) => {
-                let fd = made.number(0)?;
                 let set = made.arg(2)?.contains("FD_CLOEXEC");
-                let table = self.descriptors(made.pid);
-                if let Some(Descriptor::File(file)) = table.and_then(|table| table.get_mut(&fd)) {
-                    file.cloexec = set;
-                }
+                self.set_cloexec(made.pid, made.number(0)?, set);
             }
             (lock, _) if lock.contains("LK") => {
                 self.file(made, 0)?;
@@ -360,13 +347,17 @@ impl State {
         Err(Skip::Nothing)
     }
 
+    /// Sets if `exec` closes a descriptor.
+    fn set_cloexec(&mut self, pid: u64, fd: i64, set: bool) {
+        let table = self.descriptors(pid);
+        if let Some(Descriptor::File(file)) = table.and_then(|table| table.get_mut(&fd)) {
+            file.cloexec = set;
+        }
+    }
+
     fn close_range(&mut self, made: &Made<'_>, found: &mut Vec<Op>) -> Found<()> {
         let (first, last) = (made.number(0)?, made.number(1)?);
-        let cloexec = made
-            .call
-            .args
-            .get(2)
-            .is_some_and(|arg| arg.contains("CLOEXEC"));
+        let cloexec = made.text(2).contains("CLOEXEC");
         let Some(table) = self.descriptors(made.pid) else {
             return Ok(());
         };
@@ -375,18 +366,10 @@ impl State {
         fds.sort_unstable();
         for fd in fds {
             if cloexec {
-                let table = self.descriptors(made.pid);
-                if let Some(Descriptor::File(file)) = table.and_then(|table| table.get_mut(&fd)) {
-                    file.cloexec = true;
-                }
+                self.set_cloexec(made.pid, fd, true);
                 continue;
             }
-            let gone = self
-                .descriptors(made.pid)
-                .and_then(|table| table.remove(&fd));
-            if let Some(gone) = gone
-                && self.let_go(&gone)
-            {
+            if let (Some(gone), true) = self.take_away(made.pid, fd) {
                 found.extend(super::implied_close(&gone, made.pid, made.at));
             }
         }
@@ -409,7 +392,7 @@ impl State {
             ),
             _ => (made.arg(flags_at)?, flags_at + 1),
         };
-        let raw = open_flags(text);
+        let raw = flags(text);
         let file = self.next_open;
         let temporary = text.contains("O_TMPFILE");
         let base_and_name = made.name(path_at).and_then(|name| {
@@ -458,7 +441,7 @@ impl State {
     /// Removes a descriptor from its number. Returns true if it was the last one of the
     /// open file.
     fn take_away(&mut self, pid: u64, fd: i64) -> (Option<Descriptor>, bool) {
-        let gone = self.take(pid, fd);
+        let gone = self.descriptors(pid).and_then(|table| table.remove(&fd));
         let last = gone.as_ref().is_some_and(|gone| self.let_go(gone));
         (gone, last)
     }
@@ -512,7 +495,7 @@ impl State {
                 false => Ok(Target::File(self.file(made, n)?.open)),
             };
         }
-        let flags = made.call.args.get(flags_at).map_or("", String::as_str);
+        let flags = made.text(flags_at);
         let path = self.path(made, Some(n), n + 1)?;
         Ok(match flags.contains("AT_SYMLINK_NOFOLLOW") {
             true => Target::Link(path),
@@ -549,62 +532,45 @@ impl State {
     }
 
     fn transfer(&mut self, made: &Made<'_>, name: &str) -> Found<Option<Op>> {
-        let reads = ["read", "pread64", "pread", "readv", "preadv"];
-        let writes = ["write", "pwrite64", "pwrite", "writev", "pwritev"];
-        if reads.contains(&name) || writes.contains(&name) {
-            let file = self.file(made, 0)?.open;
-            let length = match name.contains('v') {
-                true => made.vector(1)?,
-                false => made.length(2)?,
-            };
-            let at = match name.starts_with('p') {
-                true => Some(made.length(3)?),
-                false => None,
-            };
-            let call = match reads.contains(&name) {
-                true => at.map_or(Call::Read, Call::ReadAt),
-                false => at.map_or(Call::Write, Call::WriteAt),
-            };
-            return Ok(Some(Op::on_file(file, call).moving(length)));
-        }
+        let mut file = || self.file(made, 0).map(|file| file.open);
+        let at = || made.length(3);
+        let length = || match name.contains('v') {
+            true => made.vector(1),
+            false => made.length(2),
+        };
         Ok(Some(match name {
-            "lseek" | "_llseek" => Op::on_file(
-                self.file(made, 0)?.open,
-                Call::Seek(
-                    made.number(1)?,
-                    match made.arg(2)? {
-                        "SEEK_SET" => 0,
-                        "SEEK_CUR" => 1,
-                        "SEEK_END" => 2,
-                        "SEEK_DATA" => 3,
-                        "SEEK_HOLE" => 4,
-                        _ => return Err(Skip::LeftOut(why::OTHER)),
-                    },
-                ),
-            ),
-            "fsync" => Op::on_file(self.file(made, 0)?.open, Call::Fsync),
-            "fdatasync" => Op::on_file(self.file(made, 0)?.open, Call::Fdatasync),
-            "fallocate" => Op::on_file(
-                self.file(made, 0)?.open,
-                Call::Allocate {
-                    mode: flags(made.arg(1)?, |word| match word {
-                        "FALLOC_FL_KEEP_SIZE" => 1,
-                        "FALLOC_FL_PUNCH_HOLE" => 2,
-                        "FALLOC_FL_COLLAPSE_RANGE" => 8,
-                        "FALLOC_FL_ZERO_RANGE" => 16,
-                        "FALLOC_FL_INSERT_RANGE" => 32,
-                        _ => 0,
-                    }),
-                    offset: made.length(2)?,
-                    length: made.length(3)?,
-                },
-            ),
-            "ftruncate" => Op::on_file(
-                self.file(made, 0)?.open,
-                Call::Truncate(By::File, made.length(1)?),
-            ),
-            "getdents64" | "getdents" => Op::on_file(self.file(made, 0)?.open, Call::Readdir)
-                .moving(made.length(2)?.clamp(1 << 12, 1 << 20)),
+            "read" | "readv" => Op::on_file(file()?, Call::Read).moving(length()?),
+            "write" | "writev" => Op::on_file(file()?, Call::Write).moving(length()?),
+            "pread64" | "pread" | "preadv" => {
+                Op::on_file(file()?, Call::ReadAt(at()?)).moving(length()?)
+            }
+            "pwrite64" | "pwrite" | "pwritev" => {
+                Op::on_file(file()?, Call::WriteAt(at()?)).moving(length()?)
+            }
+            "lseek" | "_llseek" => {
+                let (file, offset, whence) = (file()?, made.number(1)?, made.arg(2)?);
+                match whence.starts_with("SEEK_") {
+                    true => Op::on_file(file, Call::Seek(offset, flags(whence))),
+                    false => return Err(Skip::LeftOut(why::OTHER)),
+                }
+            }
+            "fsync" => Op::on_file(file()?, Call::Fsync),
+            "fdatasync" => Op::on_file(file()?, Call::Fdatasync),
+            "fallocate" => {
+                let file = file()?;
+                let (mode, offset, length) = (flags(made.arg(1)?), made.length(2)?, at()?);
+                let call = Call::Allocate {
+                    mode,
+                    offset,
+                    length,
+                };
+                Op::on_file(file, call)
+            }
+            "ftruncate" => Op::on_file(file()?, Call::Truncate(By::File, made.length(1)?)),
+            "getdents64" | "getdents" => {
+                let op = Op::on_file(file()?, Call::Readdir);
+                op.moving(made.length(2)?.clamp(1 << 12, 1 << 20))
+            }
             _ => return Ok(None),
         }))
     }
@@ -632,29 +598,17 @@ impl State {
             "unlink" => Op::on_path(self.path(made, None, 0)?, Call::Unlink),
             "unlinkat" => {
                 let path = self.path(made, dir, n)?;
-                let is_directory = made.arg(2)?.contains("AT_REMOVEDIR");
-                Op::on_path(
-                    path,
-                    if is_directory {
-                        Call::Rmdir
-                    } else {
-                        Call::Unlink
-                    },
-                )
+                match made.arg(2)?.contains("AT_REMOVEDIR") {
+                    true => Op::on_path(path, Call::Rmdir),
+                    false => Op::on_path(path, Call::Unlink),
+                }
             }
             "rename" | "renameat" | "renameat2" | "link" | "linkat" => {
                 let from = self.path(made, dir, n)?;
                 let to = self.path(made, dir.map(|_| 2), 2 * n + 1)?;
                 let call = match name.starts_with("link") {
                     true => Call::Link,
-                    false => Call::Rename(made.call.args.get(4).map_or(0, |arg| {
-                        flags(arg, |word| match word {
-                            "RENAME_NOREPLACE" => 1,
-                            "RENAME_EXCHANGE" => 2,
-                            "RENAME_WHITEOUT" => 4,
-                            _ => 0,
-                        }) as u32
-                    })),
+                    false => Call::Rename(made.call.args.get(4).map_or(0, |arg| flags(arg) as u32)),
                 };
                 Op::on_path(from, call).with(Other::Path(to))
             }
@@ -669,13 +623,7 @@ impl State {
             "readlink" | "readlinkat" => Op::on_path(self.path(made, dir, n)?, Call::Readlink),
             "access" | "faccessat" | "faccessat2" => {
                 let path = self.path(made, dir, n)?;
-                let mode = flags(made.arg(n + 1)?, |word| match word {
-                    "R_OK" => 4,
-                    "W_OK" => 2,
-                    "X_OK" => 1,
-                    _ => 0,
-                });
-                Op::on_path(path, Call::Access(mode))
+                Op::on_path(path, Call::Access(flags(made.arg(n + 1)?)))
             }
             _ => return Ok(None),
         }))

@@ -240,16 +240,37 @@ pub fn number(text: &str) -> Option<i64> {
     })
 }
 
-/// The value of words joined by `|`: each by `of`, or a number.
-pub fn flags(text: &str, of: impl Fn(&str) -> i32) -> i32 {
-    text.split('|').fold(0, |all, word| {
-        let word = word.trim();
-        all | match number(word) {
-            Some(value) => value as i32,
-            None => of(word),
-        }
+/// The value of words joined by `|`: flags of `open`, words of [`WORDS`] or numbers.
+pub fn flags(text: &str) -> i32 {
+    text.split('|').map(str::trim).fold(0, |all, word| {
+        let known = || WORDS.iter().find(|(name, _)| *name == word);
+        let value = number(word).map(|value| value as i32);
+        let value = value.or_else(|| known().map(|(_, value)| *value));
+        all | value.unwrap_or_else(|| linux::open_flag(word))
     })
 }
+
+/// Words of other calls' flags, with their values.
+const WORDS: [(&str, i32); 18] = [
+    ("R_OK", 4),
+    ("W_OK", 2),
+    ("X_OK", 1),
+    ("RENAME_NOREPLACE", 1),
+    ("RENAME_EXCHANGE", 2),
+    ("RENAME_WHITEOUT", 4),
+    ("FALLOC_FL_KEEP_SIZE", 1),
+    ("FALLOC_FL_PUNCH_HOLE", 2),
+    ("FALLOC_FL_COLLAPSE_RANGE", 8),
+    ("FALLOC_FL_ZERO_RANGE", 16),
+    ("FALLOC_FL_INSERT_RANGE", 32),
+    ("XATTR_CREATE", 1),
+    ("XATTR_REPLACE", 2),
+    ("SEEK_SET", 0),
+    ("SEEK_CUR", 1),
+    ("SEEK_END", 2),
+    ("SEEK_DATA", 3),
+    ("SEEK_HOLE", 4),
+];
 
 /// Reads a string in quotes with its escapes; `None` if it is not one, or is cut off.
 pub fn string(arg: &str) -> Option<Vec<u8>> {

@@ -4,22 +4,12 @@ use super::*;
 use crate::spec::fio::Split;
 
 fn journaled(jobs: Vec<Job>, iterations: u32) -> Result<JobsPlan, String> {
-    let spec = Spec {
-        common: Common {
-            iterations: Some(iterations),
-            ..Common::default()
-        },
-        workload: Workload::Fio(Box::new(Fio {
-            jobs,
-            ack_journal: Some("/var/acks".into()),
-            ..Fio::default()
-        })),
+    let fio = Fio {
+        jobs,
+        ack_journal: Some("/var/acks".into()),
+        ..Fio::default()
     };
-    let plan = crate::resolve(&spec, &facts()).map_err(|e| e.0)?;
-    match plan.work {
-        Work::Jobs(jobs) => Ok(jobs),
-        other => panic!("{other:?}"),
-    }
+    Ok(repeated(fio, iterations)?.0)
 }
 
 fn writer(change: impl FnOnce(&mut Settings)) -> Job {

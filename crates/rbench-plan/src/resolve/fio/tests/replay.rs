@@ -84,15 +84,12 @@ fn a_log_says_what_is_verified_and_verify_only_writes_nothing_of_it() {
 
 #[test]
 fn with_readonly_writes_of_a_log_are_left_out() {
-    let plan = plan(Fio {
+    let fio = Fio {
         jobs: vec![job("a", replays)],
         readonly: true,
         ..Fio::default()
-    });
-    let plan = plan.expect("it reads what is left");
-    let Work::Jobs(jobs) = plan.work else {
-        panic!("jobs");
     };
+    let (jobs, _) = repeated(fio, 1).expect("it reads what is left");
     let replay = jobs.rounds[0][0].replay.as_ref().expect("a log is given");
     let skip = Skip {
         write: true,

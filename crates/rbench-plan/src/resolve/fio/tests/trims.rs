@@ -62,11 +62,8 @@ fn engines_that_cannot_trim_and_readonly_forbid_it() {
             readonly,
             ..Fio::default()
         };
-        let spec = Spec {
-            common: Common::default(),
-            workload: Workload::Fio(Box::new(fio)),
-        };
-        crate::resolve(&spec, &facts).map(drop).map_err(|e| e.0)
+        let workload = Workload::Fio(Box::new(fio));
+        facts.plan(Common::default(), workload).map(drop)
     };
     let refused = |engine, rw, readonly, expect: &str| {
         assert_eq!(of(engine, rw, readonly), Err(format!("job 'a': {expect}")));

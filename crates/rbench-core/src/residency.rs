@@ -127,6 +127,37 @@ pub struct Requests {
 }
 
 impl Requests {
+    /// Requests since `earlier`, a reading of the same counter. Kinds without any are
+    /// left out, also those that decreased ([`Requests::restarted`]).
+    pub fn since(&self, earlier: &Requests) -> Requests {
+        let difference = |(kind, now): (&String, &u64)| {
+            let then = earlier.by_kind.get(kind).copied().unwrap_or(0);
+            let count = now.saturating_sub(then);
+            (count > 0).then(|| (kind.clone(), count))
+        };
+        Requests {
+            source: self.source.clone(),
+            by_kind: self.by_kind.iter().filter_map(difference).collect(),
+        }
+    }
+
+    /// True if the counter decreased since `earlier`, like that of a restarted
+    /// client: differences are then invalid.
+    pub fn restarted(&self, earlier: &Requests) -> bool {
+        let now = |kind| self.by_kind.get(kind).copied().unwrap_or(0);
+        earlier.by_kind.iter().any(|(kind, then)| now(kind) < *then)
+    }
+
+    /// Requests of all kinds.
+    pub fn total(&self) -> u64 {
+        self.by_kind.values().sum()
+    }
+
+    /// True if kinds are distinguished.
+    pub fn has_kinds(&self) -> bool {
+        !self.by_kind.contains_key(TOTAL)
+    }
+
     /// Requests that operations of the kind `op` send if no memory answers; `empty` files
     /// need no read requests.
     pub fn answering(&self, op: OpKind, empty: bool) -> u64 {

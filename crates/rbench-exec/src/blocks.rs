@@ -619,18 +619,10 @@ impl Runner for BlockRunner {
             covered.fetch_max(kept.there + bytes, Ordering::Relaxed);
         }
         let counts = self.engine.counts();
-        let Lanes {
-            read,
-            write,
-            trim,
-            sync,
-            open: _,
-            close: _,
-            closing: _,
-            flushing: _,
-        } = self.context.lanes;
+        let lanes = self.context.lanes;
+        let lanes = [lanes.read, lanes.write, lanes.trim, lanes.sync];
         self.tell_framed(meter);
-        meter.again_of([read, write, trim, sync], counts.again);
+        meter.again_of(lanes, counts.again);
         self.requests.queue.tell(meter);
         let Some(stats) = self.accounts.stats.take() else {
             if self.how.ramps {
@@ -639,18 +631,12 @@ impl Runner for BlockRunner {
             return;
         };
         let [reads, writes, trims] = stats.measured();
-        let rows = [
-            (read, reads),
-            (write, writes),
-            (trim, trims),
-            (sync, writes),
-        ];
-        for (lane, measured) in rows {
+        for (lane, measured) in lanes.into_iter().zip([reads, writes, trims, writes]) {
             if let Some(lane) = lane {
                 meter.measured(lane, measured);
             }
         }
-        let ramp = stats.logs_from().since(self.accounts.start);
+        let ramp = stats.logging.logs_from.since(self.accounts.start);
         let (outcome, log) = stats.finish(self.accounts.ended.at, self.rows(meter));
         let outcome = self.outcome(outcome, counts);
         let log = JobLog {

@@ -83,15 +83,9 @@ async fn numbers_shared(group: &Group<'_>) -> Result<bool, ExecError> {
 
 /// Returns the processes on this host to watch, ascending by number.
 fn find(watched: &Watched) -> Vec<Process> {
-    let Watched {
-        watch,
-        dirs,
-        ranks,
-        numbers_shared,
-        processes: known,
-    } = watched;
-    let own = |process: &Process| !numbers_shared || processes::is_of_this_host(*process);
-    match watch {
+    let (known, ranks) = (&watched.processes, &watched.ranks);
+    let own = |process: &Process| !watched.numbers_shared || processes::is_of_this_host(*process);
+    match &watched.watch {
         // A different process that reused the number does not count.
         Some(Watch::Process(_)) if !known.is_empty() => known.clone(),
         Some(Watch::Process(number)) => Process::of(*number).into_iter().filter(own).collect(),
@@ -100,7 +94,7 @@ fn find(watched: &Watched) -> Vec<Process> {
             named.filter(own).collect()
         }
         None => {
-            let all = dirs.iter().flat_map(|dir| serving(dir));
+            let all = watched.dirs.iter().flat_map(|dir| serving(dir));
             let others = all.filter(|number| !ranks.contains(number));
             let mut all: Vec<Process> = others.filter_map(Process::of).collect();
             all.sort_unstable();

@@ -156,7 +156,6 @@ pub(crate) struct RunControl {
     signal: RefCell<Option<String>>,
     /// The call that was given up, as a sentence: nothing on the target is touched any more.
     stuck: RefCell<Option<String>>,
-    limits: Limits,
     /// Failed operations of each rank up to now (at other ranks only their own), and this rank's
     /// before the phase.
     failed: RefCell<Vec<u64>>,
@@ -203,7 +202,7 @@ pub struct Probes {
     pub marks: Marks,
     /// Mounts that no longer answer.
     pub mounts: Rc<Mounts>,
-    /// Commands run around phases.
+    /// Commands run around phases, the same on all ranks.
     pub hooks: Rc<PhaseHooks>,
 }
 
@@ -216,8 +215,10 @@ pub struct Group<'a> {
     pub time: RunClock,
     /// Observers of the run.
     pub probes: Probes,
-    /// Limits for rows per rank and per host.
+    /// Limits for rows per rank and per host, the same on all ranks.
     pub rows: RowLimits,
+    /// Limits at which the group stops.
+    pub limits: Limits,
     /// Distinguishes notes of this run from late ones of an earlier run on the same ranks; equal on
     /// all ranks.
     run: u64,
@@ -227,9 +228,10 @@ pub struct Group<'a> {
     phase_number: Cell<u64>,
     label: RefCell<String>,
     /// Progress of the phase: at rank 0 of all ranks, at others only their own.
-    progress: ProgressBook,
+    pub(crate) progress: ProgressBook,
     interval: Nanos,
-    seats: WorkerResources,
+    /// Resources of this rank's workers.
+    pub seats: WorkerResources,
 }
 
 /// A group acts as its ranks.
@@ -285,6 +287,7 @@ impl<'a> Group<'a> {
             },
             probes: Probes::default(),
             rows: RowLimits::default(),
+            limits: Limits::default(),
             run,
             interrupts,
             show,
@@ -294,18 +297,6 @@ impl<'a> Group<'a> {
             interval: INTERVAL,
             seats: WorkerResources::default(),
         })
-    }
-
-    /// Sets the limits at which the group stops.
-    pub fn with_limits(mut self, limits: Limits) -> Group<'a> {
-        self.control.limits = limits;
-        self
-    }
-
-    /// Sets the commands around phases, the same on all ranks.
-    pub fn with_hooks(mut self, hooks: PhaseHooks) -> Group<'a> {
-        self.probes.hooks = Rc::new(hooks);
-        self
     }
 
     /// Sets the interval of the timelines, the same on all ranks.
@@ -318,41 +309,15 @@ impl<'a> Group<'a> {
         self.interval
     }
 
-    /// Sets the resources of the group's workers.
-    pub fn with_seats(self, seats: WorkerResources) -> Group<'a> {
-        Group { seats, ..self }
-    }
-
-    /// Returns the resources of this rank's workers.
-    pub fn seats(&self) -> WorkerResources {
-        self.seats
-    }
-
-    /// Sets the limits for rows per rank and per host, the same on all ranks.
-    pub fn with_rows(self, rows: RowLimits) -> Group<'a> {
-        Group { rows, ..self }
-    }
-
     /// Sets the caches of the ranks, the same on all of them.
     pub fn with_caches(mut self, cache_of: Vec<u32>) -> Group<'a> {
         self.ranks.cache_of = cache_of;
         self
     }
 
-    /// Sets another clock for this rank.
-    pub fn with_clock(mut self, clock: Rc<dyn Clock>) -> Group<'a> {
-        self.time.clock = clock;
-        self
-    }
-
     /// Returns the time by this rank's clock.
     pub fn now(&self) -> Nanos {
         self.time.clock.now()
-    }
-
-    /// Returns the limits at which the group stops.
-    pub fn limits(&self) -> Limits {
-        self.control.limits
     }
 
     /// From now on declares silent ranks dead, until the guard is dropped. All ranks have just met,
@@ -516,7 +481,7 @@ impl<'a> Group<'a> {
 
     /// Stops the group if too many operations failed; called on all ranks at the end of a phase.
     pub async fn settle_errors(&self) -> Result<(), ExecError> {
-        let Some(most) = self.control.limits.errors else {
+        let Some(most) = self.limits.errors else {
             return Ok(());
         };
         let mine = self.control.failed.borrow()[self.rank().0 as usize];
@@ -531,7 +496,7 @@ impl<'a> Group<'a> {
     fn check_errors(&self) {
         // The sum is lazy: this runs at every note.
         let too_many = |most: u64| self.control.failed.borrow().iter().sum::<u64>() > most;
-        if self.control.reason.get().is_none() && self.control.limits.errors.is_some_and(too_many) {
+        if self.control.reason.get().is_none() && self.limits.errors.is_some_and(too_many) {
             self.ask_to_stop(StopReason::Errors);
         }
     }

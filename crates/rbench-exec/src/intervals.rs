@@ -103,9 +103,11 @@ pub type Letter = (u64, IntervalPart);
 #[derive(Default)]
 pub struct Intervals {
     observer: RefCell<Option<Rc<dyn Observer>>>,
-    looked_on: Cell<bool>,
+    /// On all ranks: an observer watches the phases, and also wants the use of the processes.
+    pub looked_on: Cell<bool>,
     wanted: Cell<bool>,
-    paused: Cell<bool>,
+    /// Set while the phases are not reported.
+    pub paused: Cell<bool>,
     rows: RefCell<Vec<IntervalRow>>,
     interval: Cell<Nanos>,
     begun: Cell<Option<Begun>>,
@@ -120,7 +122,7 @@ pub struct Intervals {
     news_since: Cell<Option<Instant>>,
     /// At rank 0: the judge, and whether the phase has just become steady.
     judge: RefCell<Option<Judge>>,
-    verdict: Cell<bool>,
+    pub(crate) verdict: Cell<bool>,
 }
 
 impl Intervals {
@@ -128,16 +130,6 @@ impl Intervals {
     pub fn observe(&self, observer: Option<Rc<dyn Observer>>) {
         self.wanted.set(true);
         *self.observer.borrow_mut() = observer;
-    }
-
-    /// On all ranks: an observer watches the phases, and also wants the use of the processes.
-    pub fn look_on(&self) {
-        self.looked_on.set(true);
-    }
-
-    /// Returns whether an observer watches the phases.
-    pub fn looked_on(&self) -> bool {
-        self.looked_on.get()
     }
 
     /// At rank 0: reports the use of a rank and its host's client to the observer.
@@ -157,11 +149,6 @@ impl Intervals {
         if let (Some(row), Some(observer)) = (row, self.observer.borrow().as_ref()) {
             observer.of_host(host, row, self.interval.get(), part);
         }
-    }
-
-    /// Pauses or resumes the reports of the following phases.
-    pub fn pause(&self, paused: bool) {
-        self.paused.set(paused);
     }
 
     /// Starts a phase with this interval; one without rows is not reported.
@@ -302,11 +289,6 @@ impl Intervals {
             self.news_since.set(Some(Instant::now()));
         }
         self.come.notify_waiters();
-    }
-
-    /// At rank 0: returns once whether the phase has become steady.
-    pub fn take_verdict(&self) -> bool {
-        self.verdict.replace(false)
     }
 
     /// Returns the verdict on a finished phase, at rank 0. It ran up to its `deadline` after the

@@ -77,7 +77,7 @@ pub(crate) fn tell_stopped(group: &Group<'_>, listener: &mut dyn Listener) {
 
 /// Returns why a group has stopped that nobody interrupted.
 pub(crate) fn stopped_by_itself(group: &Group<'_>) -> Option<String> {
-    let limits = group.limits();
+    let limits = group.limits;
     match (group.stop_reason()?, limits.errors) {
         (StopReason::Signal(_) | StopReason::Trigger, _) => None,
         (StopReason::Errors, Some(0) | None) => {

@@ -269,17 +269,9 @@ impl MetaPass<'_> {
         end: PhaseEnd,
         listener: &mut dyn Listener,
     ) -> Result<bool, ExecError> {
-        let PhaseEnd {
-            rows,
-            covered,
-            each,
-            stopped,
-            failed,
-            details,
-        } = end;
-        let info = plan.kind.info();
+        let (info, each) = (plan.kind.info(), end.each);
         let untimed = plan.showing == Showing::Untimed;
-        for row in &rows {
+        for row in &end.rows {
             match row.op {
                 OpKind::Mkdir | OpKind::Create | OpKind::Mknod | OpKind::Symlink | OpKind::Link => {
                     self.left += row.items;
@@ -288,13 +280,14 @@ impl MetaPass<'_> {
                 _ => {}
             }
         }
-        rows.into_iter()
+        end.rows
+            .into_iter()
             .filter(|row| !untimed || row.failures.total() > 0)
             .for_each(|row| listener.row(row));
-        if !details.is_empty() {
+        if !end.details.is_empty() {
             let lanes = self.lanes(plan);
             let names: Vec<&str> = lanes.iter().map(|row| row.name.as_str()).collect();
-            listener.details(self.iteration, &names, details);
+            listener.details(self.iteration, &names, end.details);
         }
         if plan.open_loop.is_some() && info.creates() && each == Some(0) {
             return Err(ExecError::SetUp(format!(
@@ -307,20 +300,20 @@ impl MetaPass<'_> {
         match plan.kind {
             PhaseKind::DirCreate | PhaseKind::FileCreate => {
                 made.each = each;
-                made.all_there = covered && each.is_none();
+                made.all_there = end.covered && each.is_none();
             }
             PhaseKind::DirRename | PhaseKind::FileRename => made.renamed = true,
             // Items not reached do not exist for later phases either.
             _ if info.makes() => made.each = least(made.each, each),
             _ => {}
         }
-        if failed && self.meta.failures_end_the_run {
+        if end.failed && self.meta.failures_end_the_run {
             return Err(ExecError::SetUp(format!(
                 "operations of {} failed, which ends the run",
                 info.label
             )));
         }
-        Ok(stopped)
+        Ok(end.stopped)
     }
 
     /// Drops the caches if requested; returns the cache state for a phase that asks.

@@ -232,7 +232,7 @@ impl Mounts {
             true => self.failing.get().saturating_add(1),
             false => 0,
         });
-        self.failing.get() >= FAILING_LOOKS
+        self.is_failing()
     }
 
     /// Returns whether for some time there were only failures.

@@ -40,29 +40,16 @@ pub(crate) enum Need {
 }
 
 impl Need {
-    /// Returns the ability that is tried for it.
-    fn ability(self) -> &'static str {
+    /// Returns the ability that is tried for it, and its description in a sentence.
+    fn row(self) -> (&'static str, &'static str) {
         match self {
-            Need::Direct => "direct",
-            Need::SharedMapping => "mmap-shared",
-            Need::RandomWrites => "random-write",
-            Need::Trims => "punch-hole",
-            Need::HardLinks => "link",
-            Need::SymbolicLinks => "symlink",
-            Need::ExtendedAttributes => "xattr",
-        }
-    }
-
-    /// Describes it in a sentence.
-    fn about(self) -> &'static str {
-        match self {
-            Need::Direct => "O_DIRECT",
-            Need::SharedMapping => "writing to a shared memory mapping",
-            Need::RandomWrites => "writes at any offset",
-            Need::Trims => "punching holes",
-            Need::HardLinks => "hard links",
-            Need::SymbolicLinks => "symbolic links",
-            Need::ExtendedAttributes => "extended attributes",
+            Need::Direct => ("direct", "O_DIRECT"),
+            Need::SharedMapping => ("mmap-shared", "writing to a shared memory mapping"),
+            Need::RandomWrites => ("random-write", "writes at any offset"),
+            Need::Trims => ("punch-hole", "punching holes"),
+            Need::HardLinks => ("link", "hard links"),
+            Need::SymbolicLinks => ("symlink", "symbolic links"),
+            Need::ExtendedAttributes => ("xattr", "extended attributes"),
         }
     }
 
@@ -214,7 +201,7 @@ struct Refusal {
 
 /// Tries `which` below `path`.
 fn refusals(path: &Path, scratch: &str, which: &[Need]) -> Vec<Refusal> {
-    let names: Vec<&str> = which.iter().map(|need| need.ability()).collect();
+    let names: Vec<&str> = which.iter().map(|need| need.row().0).collect();
     let found = try_in(&path.join(scratch), &names, LONGEST);
     let mount = standing(path).ok().and_then(|found| found.mount);
     let there = match mount {
@@ -232,10 +219,8 @@ fn refusals(path: &Path, scratch: &str, which: &[Need]) -> Vec<Refusal> {
             Some(errno) => format!("{there} refuses it ({}: {errno:?})", seen.call),
             None if seen.seen == WRONG_READ => format!("{there}: {WRONG_READ} ({})", seen.call),
             None if need.is_of_data() => {
-                format!(
-                    "{there} does not support it ({}: unexpected result)",
-                    seen.call
-                )
+                let call = seen.call;
+                format!("{there} does not support it ({call}: unexpected result)")
             }
             None => return None,
         };
@@ -262,18 +247,14 @@ fn sentences(needs: &BTreeMap<Need, String>, ranks: &Ranks<'_>, all: Vec<Vec<Ref
         if more > 0 {
             on += &format!(" and {more} more");
         }
-        let on = if several {
-            format!(" on {on}")
-        } else {
-            String::new()
+        let on = match several {
+            true => format!(" on {on}"),
+            false => String::new(),
         };
-        format!("{} ({what}): {how}{on}", need.about())
+        format!("{} ({what}): {how}{on}", need.row().1)
     };
-    hosts
-        .into_iter()
-        .map(sentence)
-        .collect::<Vec<_>>()
-        .join("\n")
+    let sentences: Vec<String> = hosts.into_iter().map(sentence).collect();
+    sentences.join("\n")
 }
 
 #[cfg(test)]

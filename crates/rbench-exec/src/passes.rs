@@ -56,7 +56,7 @@ pub(crate) async fn all<G: Workspace, P: Pass<G>>(
             break;
         }
         let counts = iteration < last;
-        group.probes.intervals.pause(!counts);
+        group.probes.intervals.paused.set(!counts);
         let mut pass = pass(iteration);
         let own = pass.own_dirs(group.rank());
         let result = match counts {

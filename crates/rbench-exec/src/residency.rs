@@ -19,16 +19,10 @@ use serde::{Deserialize, Serialize};
 use crate::group::{ExecError, Group};
 use crate::phase::{Looking, Phase};
 use crate::repeats::round;
-use crate::sight::Sight;
 use crate::thread::in_thread;
 
 /// Time limit of a counter's answer: the measured data matters more.
 const PATIENCE: Duration = Duration::from_secs(5);
-
-/// Returns true if this rank asks the counters for its cache: one rank of each does.
-fn asks_for_its_cache(group: &Group<'_>) -> bool {
-    group.is_cache_leader()
-}
 
 /// The cache of each rank.
 pub(crate) fn caches<'g>(group: &'g Group<'_>) -> &'g [u32] {
@@ -42,14 +36,8 @@ fn cache_of(group: &Group<'_>, host: usize) -> usize {
     own.map_or(host, |(_, cache)| *cache as usize)
 }
 
-/// The mount of some paths.
-struct Found {
-    mount: MountInfo,
-    counter: Option<RequestCounter>,
-}
-
 /// The one mount that all of `paths` lie on, with its counter if it `counts`.
-fn find(paths: &[PathBuf], counts: bool) -> Option<Found> {
+fn find(paths: &[PathBuf], counts: bool) -> Option<(MountInfo, Option<RequestCounter>)> {
     let mut mounts = paths.iter().map(|path| mountinfo::of(path).ok());
     let first = mounts.next()??;
     // Counts of one mount say nothing about another.
@@ -57,10 +45,7 @@ fn find(paths: &[PathBuf], counts: bool) -> Option<Found> {
         return None;
     }
     let counter = counts.then(|| RequestCounter::find(&paths[0])).flatten();
-    Some(Found {
-        mount: first,
-        counter,
-    })
+    Some((first, counter))
 }
 
 /// From now on the phases work below `paths`. Every rank calls this; what
@@ -71,25 +56,22 @@ fn find(paths: &[PathBuf], counts: bool) -> Option<Found> {
 pub(crate) async fn turn_to(group: &Group<'_>, mut paths: Vec<PathBuf>) -> Result<(), ExecError> {
     paths.sort_unstable();
     paths.dedup();
-    let counts = asks_for_its_cache(group);
+    let counts = group.is_cache_leader();
     let work = tokio::time::timeout(PATIENCE, in_thread(move || find(&paths, counts)));
     let found = group.attend(work, || 0).await?;
     let sight = &group.probes.sight;
-    let (mount, counter) = match found.ok().and_then(Result::ok).flatten() {
-        Some(Found { mount, counter }) => (Some(mount), counter),
-        None => (None, None),
-    };
+    let (mount, counter) = found.ok().and_then(Result::ok).flatten().unzip();
     let ground = mount.as_ref().map(|m| Evidence::of(&m.fs_type));
     sight.ground.set(ground.unwrap_or_default());
     sight.mount.replace(mount);
-    sight.counter.replace(counter);
+    sight.counter.replace(counter.flatten());
     Ok(())
 }
 
 /// Readings of the counters at one moment.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Counts {
-    requests: Option<rbench_sys::residency::Requests>,
+    requests: Option<Requests>,
     fetched: Option<u64>,
 }
 
@@ -107,7 +89,7 @@ pub(crate) async fn count(group: &Group<'_>) -> Result<Counts, ExecError> {
         let fetched = mount.and_then(|mount| fetched(&mount).process_bytes);
         (read, fetched)
     };
-    if mount_is_unknown(sight) {
+    if sight.mount.borrow().is_none() {
         return Ok(Counts::default());
     }
     let asked = tokio::time::timeout(PATIENCE, in_thread(work));
@@ -117,10 +99,6 @@ pub(crate) async fn count(group: &Group<'_>) -> Result<Counts, ExecError> {
     let (requests, counter) = read.unzip();
     sight.counter.replace(counter);
     Ok(Counts { requests, fetched })
-}
-
-fn mount_is_unknown(sight: &Sight) -> bool {
-    sight.mount.borrow().is_none()
 }
 
 /// A rank's observations before or after a phase.
@@ -219,13 +197,7 @@ impl Seen {
                 .fetched
                 .zip(after.fetched)
                 .map(|(before, after)| after.saturating_sub(before)),
-            requests: requests.map(|(before, after)| {
-                let since = after.since(&before);
-                Requests {
-                    source: since.source.to_string(),
-                    by_kind: since.by_kind,
-                }
-            }),
+            requests: requests.map(|(before, after)| after.since(&before)),
         })
     }
 
@@ -348,17 +320,10 @@ fn row_of(
     nth: usize,
     lane: usize,
 ) -> Residency {
-    let Looking {
-        shares,
-        dropped,
-        direct,
-        verifies,
-        ramps,
-        opens: _,
-    } = looking;
     let alike: Vec<bool> = asking(phase)
         .map(|other| phase.lanes[other].op == phase.lanes[lane].op)
         .collect();
+    let shares = looking.shares.as_ref();
     let look = |(cache, host, seen): &(usize, usize, Seen)| {
         let own = seen.lanes.get(nth).copied().unwrap_or_default();
         let together = seen.lanes.iter().zip(&alike).filter(|(_, alike)| **alike);
@@ -370,22 +335,22 @@ fn row_of(
             bytes: own.bytes,
             asked: all.operations,
             returned: all.bytes,
-            share: shares.as_ref().and_then(|all| all.get(*cache)).copied(),
-            before: match ramps {
+            share: shares.and_then(|all| all.get(*cache)).copied(),
+            before: match looking.ramps {
                 true => Pages::default(),
                 false => own.before,
             },
             after: own.after,
             requests: of_operations(looking, seen.requests.as_ref()),
-            fetched: seen.fetched.filter(|_| !ramps),
+            fetched: seen.fetched.filter(|_| !looking.ramps),
         }
     };
     let rounds = caches.iter().filter_map(|(_, _, seen)| seen.lanes.get(nth));
     Residency {
         ground,
-        dropped: *dropped,
-        direct: *direct,
-        verifies: verifies.contains(&lane),
+        dropped: looking.dropped,
+        direct: looking.direct,
+        verifies: looking.verifies.contains(&lane),
         round: rounds.fold(None, |all, lane| Round::join(all, lane.round)),
         caches: caches.iter().map(look).collect(),
     }

@@ -71,7 +71,8 @@ impl WorkerPool {
     /// Returns the operations done until now; reports failed ones and bytes to the group.
     fn items(&self, group: &Group<'_>) -> u64 {
         group.count_failed(self.workers.iter().map(|w| w.tally.failed()).sum());
-        group.count_bytes(self.workers.iter().map(|w| w.tally.bytes()).sum());
+        let bytes = self.workers.iter().map(|w| w.tally.bytes()).sum();
+        group.progress.bytes.set(bytes);
         self.workers.iter().map(|w| w.tally.items()).sum()
     }
 
@@ -189,13 +190,8 @@ impl WorkerPool {
     /// Dismisses the workers and waits until all have ended, so that their open files are closed;
     /// not if one was given up, which never ends.
     async fn dismiss(self, group: &Group<'_>) -> Result<(), ExecError> {
-        let WorkerPool {
-            workers,
-            reports,
-            watch,
-        } = self;
-        drop(workers);
-        let mut reports = reports.into_inner();
+        drop(self.workers);
+        let (watch, mut reports) = (self.watch, self.reports.into_inner());
         let ended = async {
             let mut look = watch.pace(group);
             while !watch.gave_up_any() {
@@ -232,7 +228,7 @@ pub async fn run(group: &Group<'_>, phase: &Phase) -> Result<PhaseEnd, ExecError
 async fn measure(group: &Group<'_>, phase: &Phase) -> Result<PhaseEnd, ExecError> {
     let cpu_before = cpu();
     group.begin_phase(&phase.label, phase.total, phase.deadline);
-    group.offer(phase.offered);
+    group.progress.offered.set(phase.offered);
     group
         .probes
         .intervals
@@ -509,25 +505,19 @@ async fn merge(
     complete: bool,
     stopped: bool,
 ) -> Result<PhaseEnd, ExecError> {
-    let Mine {
-        mut outcomes,
-        covered,
-        cpu,
-        glances,
-        client,
-    } = mine;
+    let mut outcomes = mine.outcomes;
     let mut details = Details::default();
     for outcome in &mut outcomes {
         details.append(std::mem::take(&mut outcome.details));
     }
     let failures = |o: &WorkerOutcome| o.lanes.iter().map(|l| l.failures.total()).sum::<u64>();
     let sound = outcomes.iter().map(failures).sum::<u64>() == 0;
-    let covered = group.all(covered).await?;
+    let covered = group.all(mine.covered).await?;
     let failed = !group.all(sound).await?;
-    let seen = Seen::new(phase, &outcomes, glances);
+    let seen = Seen::new(phase, &outcomes, mine.glances);
     let part = Part {
         outcomes,
-        cpu,
+        cpu: mine.cpu,
         stonewall,
         complete,
     };
@@ -536,7 +526,7 @@ async fn merge(
     }
     let mut rows = reduce::reduce(group, phase, part).await?;
     residency::gather(group, phase, seen, &mut rows).await?;
-    client::gather(group, &phase.lanes, client, &mut rows).await?;
+    client::gather(group, &phase.lanes, mine.client, &mut rows).await?;
     Ok(PhaseEnd {
         rows,
         covered,
@@ -568,7 +558,7 @@ fn cpus(allowed: &[usize], online: usize, nth: u32, threads: u32) -> Vec<usize> 
 
 /// Starts this rank's workers; they prepare at once.
 fn spawn_workers(group: &Group<'_>, phase: &Phase) -> Result<WorkerPool, String> {
-    let WorkerResources { pinned, own_files } = group.seats();
+    let WorkerResources { pinned, own_files } = group.seats;
     let cpus = if pinned {
         let unknown = |errno| format!("--pin: cannot determine the processors: {errno}");
         let allowed = limits::allowed_cpus().map_err(unknown)?;
@@ -586,7 +576,7 @@ fn spawn_workers(group: &Group<'_>, phase: &Phase) -> Result<WorkerPool, String>
         judged: group.probes.intervals.judged(),
         stop: group.phase_stop(),
         log_operations: phase.log_operations,
-        errors_max: group.limits().errors,
+        errors_max: group.limits.errors,
         cpus,
         own_files,
     };
@@ -676,7 +666,7 @@ async fn wear_out(
 ) -> Result<Option<Stonewall>, ExecError> {
     let issued = reached.iter().map(|(issued, _)| *issued);
     // A worker that ended because its mount is dead was not cut off by the deadline.
-    let lost = group.probes.mounts.dead().is_some() && !group.limits().outlives_dead_mounts;
+    let lost = group.probes.mounts.dead().is_some() && !group.limits.outlives_dead_mounts;
     let cut_off = u64::from(!lost && issued.clone().sum::<u64>() < planned);
     let most = issued.clone().max().unwrap_or(0);
     let least = issued.min().unwrap_or(0);

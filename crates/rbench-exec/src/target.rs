@@ -123,16 +123,11 @@ impl Target {
         match found.everywhere(group, place, &own).await {
             Ok(workdir) => {
                 let path = workdir.path().to_owned();
-                let Found {
-                    workdir: _,
-                    keeper,
-                    shared,
-                } = found;
                 Ok(Target {
                     workdir: Arc::new(workdir),
                     path,
-                    keeper,
-                    shared,
+                    keeper: found.keeper,
+                    shared: found.shared,
                 })
             }
             Err(error) => {
@@ -263,20 +258,15 @@ impl Workspace for Target {
             group.quietly(group.world.barrier()).await?;
             return gather_texts(group, mine.into_iter().collect()).await;
         }
-        let Target {
-            workdir,
-            path,
-            keeper,
-            shared: _,
-        } = self;
         // The others close their descriptors first.
-        let mine = if keeper {
-            Arc::into_inner(workdir)
-        } else {
-            drop(workdir);
-            None
+        let mine = match self.keeper {
+            true => Arc::into_inner(self.workdir),
+            false => {
+                drop(self.workdir);
+                None
+            }
         };
-        let held = keeper && mine.is_none();
+        let held = self.keeper && mine.is_none();
         group.quietly(group.world.barrier()).await?;
         let work = move |remover: &Remover| {
             mine.map(|dir| remover.with(|how| dir.remove(how)))
@@ -286,12 +276,10 @@ impl Workspace for Target {
                 .collect::<Vec<String>>()
         };
         let left = remover.beside(group, work).await?;
-        let mut left = left.unwrap_or_else(|lost| vec![left_untouched(&path, &lost)]);
+        let mut left = left.unwrap_or_else(|lost| vec![left_untouched(&self.path, &lost)]);
         if held {
-            left.push(format!(
-                "{} is still in use and was not removed",
-                path.display()
-            ));
+            let path = self.path.display();
+            left.push(format!("{path} is still in use and was not removed"));
         }
         gather_texts(group, left).await
     }

@@ -22,7 +22,7 @@ mod speed;
 mod sums;
 
 pub use damage::Damage;
-pub(crate) use damage::{Difference, compare};
+pub(crate) use damage::compare;
 pub use fio::FioHeaders;
 pub use packets::Packets;
 pub use speed::bytes_per_s;
@@ -118,6 +118,19 @@ pub struct Wrong {
     byte: Option<(u8, u8)>,
     /// The whole correct block on request; else empty.
     pub right: Vec<u8>,
+}
+
+impl Wrong {
+    /// Damage of an interval of the same file.
+    fn new(offset: u64, damage: Damage, byte: Option<(u8, u8)>) -> Wrong {
+        Wrong {
+            offset,
+            damage,
+            same_file: true,
+            byte,
+            right: Vec::new(),
+        }
+    }
 }
 
 impl fmt::Display for Wrong {
@@ -356,43 +369,36 @@ impl Headers {
         match mistaken(&found, expected, offset) {
             None => Ok(()),
             Some(damage) => Err(Wrong {
-                offset,
                 same_file: found.file == expected.file,
-                damage,
-                byte: None,
-                right: Vec::new(),
+                ..Wrong::new(offset, damage, None)
             }),
         }
     }
 
     /// Determines the damage of an interval whose checksum is wrong.
     fn diagnose(&self, piece: &[u8], expected: &Expected, offset: u64) -> Wrong {
-        let wrong = |damage, byte| Wrong {
-            offset,
-            damage,
-            same_file: true,
-            byte,
-            right: Vec::new(),
-        };
         if piece.iter().all(|b| *b == 0) {
-            return wrong(Damage::Zeroed, None);
+            return Wrong::new(offset, Damage::Zeroed, None);
         }
-        let mut right = vec![0; piece.len()];
-        let mut best: Option<(Difference, Option<(u8, u8)>)> = None;
-        for candidate in candidates(piece, expected, offset) {
+        let made = |candidate| {
+            let mut right = vec![0; piece.len()];
             self.stamp_interval(&mut right, &candidate);
-            let difference = compare(piece, &right);
-            if best.as_ref().is_none_or(|(d, _)| difference.bits < d.bits) {
-                best = Some((difference, first_byte(piece, &right)));
-            }
+            right
+        };
+        let all = candidates(piece, expected, offset).into_iter();
+        let (damage, byte) = nearest(piece, all.map(made));
+        Wrong::new(offset, damage, byte)
+    }
+}
+
+/// The damage of an interval, by the nearest of its possible originals, and the first wrong byte.
+fn nearest(piece: &[u8], originals: impl Iterator<Item = Vec<u8>>) -> (Damage, Option<(u8, u8)>) {
+    let all = originals.map(|right| (compare(piece, &right), first_byte(piece, &right)));
+    match all.min_by_key(|(difference, _)| difference.bits) {
+        Some((difference, byte)) if difference.damage() != Damage::Foreign => {
+            (difference.damage(), byte)
         }
-        match best {
-            None => wrong(Damage::Foreign, None),
-            Some((difference, byte)) => match difference.damage() {
-                Damage::Foreign => wrong(Damage::Foreign, None),
-                damage => wrong(damage, byte),
-            },
-        }
+        _ => (Damage::Foreign, None),
     }
 }
 
@@ -454,24 +460,19 @@ fn candidates(piece: &[u8], expected: &Expected, offset: u64) -> Vec<BlockHeader
         }
     }
     if let (Some(run), Some(known)) = (expected.run, &expected.generations) {
-        // Its own generation, if that is possible.
-        let said = claimed(piece).generation;
-        if known.range.contains(&said) {
-            all.push(BlockHeader {
-                run,
-                file: expected.file,
-                offset,
-                generation: said,
-                worker: known.worker,
-            });
-        }
-        all.push(BlockHeader {
+        let of_generation = |generation| BlockHeader {
             run,
             file: expected.file,
             offset,
-            generation: known.likely,
+            generation,
             worker: known.worker,
-        });
+        };
+        // Its own generation, if that is possible.
+        let said = claimed(piece).generation;
+        if known.range.contains(&said) {
+            all.push(of_generation(said));
+        }
+        all.push(of_generation(known.likely));
     }
     all
 }

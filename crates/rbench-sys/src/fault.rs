@@ -60,11 +60,6 @@ impl<F: Fs> FaultFs<F> {
         })
     }
 
-    /// The wrapped value.
-    pub fn inner(&self) -> &F {
-        &self.inner
-    }
-
     fn seen(&self) -> MutexGuard<'_, Seen> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -136,7 +131,7 @@ mod tests {
         assert_eq!(fs.on_path(Call::Stat(By::Link), c"a"), Ok(0));
         assert_eq!(fs.on_path(Call::MKDIR, c"b"), Err(Errno::ENOSPC));
         assert_eq!(fs.on_path(Call::MKDIR, c"c"), Ok(0));
-        assert_eq!(fs.inner().lines(), ["mkdir a", "stat a", "mkdir c"]);
+        assert_eq!(fs.inner.lines(), ["mkdir a", "stat a", "mkdir c"]);
     }
 
     #[test]
@@ -173,7 +168,7 @@ mod tests {
     fn a_sync_is_judged_and_gets_through_all_the_same() {
         let fs = FaultFs::nth(TraceFs::default(), OpKind::Sync, 0, Errno::EIO);
         assert_eq!(fs.on_path(Call::Sync, c""), Ok(0));
-        assert_eq!(fs.inner().lines(), ["sync"]);
+        assert_eq!(fs.inner.lines(), ["sync"]);
         assert_eq!(fs.seen().calls.get(&OpKind::Sync), Some(&1));
     }
 

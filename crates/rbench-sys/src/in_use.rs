@@ -328,15 +328,12 @@ fn told_by(device: &OwnedFd) -> Result<((u64, u64), Option<u64>), Errno> {
     // SAFETY: the descriptor is open, and the kernel writes at most the 232 bytes of the
     // struct.
     unsafe { request::loop_get_status64(device.as_raw_fd(), &mut info) }?;
-    let LoopInfo {
-        device,
-        inode,
-        raw_device,
-        rest: _,
-    } = info;
     // For a regular file, kernels return 0, or the number of its file system again.
-    let is_device = raw_device != 0 && raw_device != device;
-    Ok(((device, inode), is_device.then_some(raw_device)))
+    let is_device = info.raw_device != 0 && info.raw_device != info.device;
+    Ok((
+        (info.device, info.inode),
+        is_device.then_some(info.raw_device),
+    ))
 }
 
 #[cfg(test)]

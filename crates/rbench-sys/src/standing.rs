@@ -84,32 +84,9 @@ impl MountInfo {
     /// True if the file system is, or may be, on other machines. Local ones are known
     /// by name.
     pub fn may_be_remote(&self) -> bool {
-        const LOCAL: &[&str] = &[
-            "bcachefs",
-            "btrfs",
-            "devtmpfs",
-            "erofs",
-            "ext2",
-            "ext3",
-            "ext4",
-            "exfat",
-            "f2fs",
-            "fuseblk",
-            "hugetlbfs",
-            "jfs",
-            "nilfs2",
-            "ntfs3",
-            "overlay",
-            "ramfs",
-            "reiserfs",
-            "rootfs",
-            "squashfs",
-            "tmpfs",
-            "vfat",
-            "xfs",
-            "zfs",
-        ];
-        !LOCAL.contains(&self.fs_type.as_str())
+        const LOCAL: &str = "bcachefs btrfs devtmpfs erofs ext2 ext3 ext4 exfat f2fs fuseblk hugetlbfs jfs \
+            nilfs2 ntfs3 overlay ramfs reiserfs rootfs squashfs tmpfs vfat xfs zfs";
+        LOCAL.split_whitespace().all(|local| local != self.fs_type)
     }
 
     /// True if a file of N bytes takes N bytes of space, whatever its content:

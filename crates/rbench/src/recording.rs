@@ -174,7 +174,7 @@ impl<'r> Recording<'r> {
         let file = || Rc::clone(&self.report.file);
         let looked_on = self.output.serve.at.is_some() || self.output.progress == Progress::Live;
         if looked_on {
-            group.probes.intervals.look_on();
+            group.probes.intervals.looked_on.set(true);
         }
         if self.output.out.is_some() || self.output.hlog.is_some() || looked_on {
             let written = || -> Rc<dyn Observer> {
@@ -247,7 +247,7 @@ impl<'r> Recording<'r> {
 
     /// Adds what went wrong with commands after phases.
     fn note_hooks(&mut self) {
-        let failed = self.hooks.take_warnings().into_iter();
+        let failed = self.hooks.warnings.take().into_iter();
         let failed = failed.map(|text| Warning::new(AFTER_PHASE_FAILED, format!("{text}.")));
         // Phases of several iterations fail alike.
         for warning in failed {

@@ -56,23 +56,22 @@ pub async fn once(
     let progress = progress_of(front.as_ref(), output.progress);
     let feed = outside.feed();
     let display = Display::new(progress, comm.rank() == Rank(0), feed.clone());
-    let group = hosts
-        .group(comm, &outside.signals, &display)
-        .await?
-        .with_limits(plan.limits)
-        .with_interval(plan.interval)
-        .with_rows(front.rows())
-        .with_seats(WorkerResources {
-            pinned: plan.pin,
-            own_files: !one_file_table(&plan),
-        });
+    let group = hosts.group(comm, &outside.signals, &display).await?;
+    let mut group = group.with_interval(plan.interval);
+    group.limits = plan.limits;
+    group.rows = front.rows();
+    group.seats = WorkerResources {
+        pinned: plan.pin,
+        own_files: !one_file_table(&plan),
+    };
 
     let (parent, embedded) = target::directory(&group, &plan, launch).await?;
     let places = target::places(&plan, launch, &parent);
     let cache_of = caches(&group, &identity().kernel, places.clone()).await?;
     let commands = plan.commands.clone();
     let hooks = PhaseHooks::new(commands, &launch.run_id, plan.iterations, &parent);
-    let group = group.with_caches(cache_of).with_hooks(hooks);
+    group.probes.hooks = Rc::new(hooks);
+    let group = group.with_caches(cache_of);
     // The built-in file system is this program: it is watched only on request.
     if output.watch.is_some() || !plan.embedded() {
         client::watch(&group, output.watch.clone(), places.clone()).await?;

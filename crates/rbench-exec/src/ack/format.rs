@@ -324,12 +324,6 @@ impl Iterator for Files<'_> {
 
     fn next(&mut self) -> Option<Journaled> {
         let header = self.header;
-        let Header {
-            pass,
-            worker,
-            layout,
-            ..
-        } = *header;
         let nth = self.next;
         self.next += 1;
         if !header.named.is_empty() {
@@ -350,11 +344,18 @@ impl Iterator for Files<'_> {
         if let (Some(small), Some(paths)) = (header.small, &mut self.small) {
             return (nth < small.files).then(|| {
                 paths.item(nth);
-                own((worker << 32) | nth, below(pass, paths.current()))
+                own(
+                    (header.worker << 32) | nth,
+                    below(header.pass, paths.current()),
+                )
             });
         }
-        let file = if layout.shared() { 0 } else { worker };
-        let path = Path::new(&pass.to_string()).join(layout.file_name(worker));
+        let file = if header.layout.shared() {
+            0
+        } else {
+            header.worker
+        };
+        let path = Path::new(&header.pass.to_string()).join(header.layout.file_name(header.worker));
         (nth == 0).then(|| own(file, path))
     }
 }
@@ -420,16 +421,21 @@ impl Record {
     /// Encodes it for `position` (from 0) of the journal with this key.
     #[inline]
     pub(super) fn to_words(self, position: u64, journal: u64) -> [u64; 4] {
-        let Record {
-            kind,
-            file,
-            offset,
-            generation,
-            length,
-        } = self;
-        let low = u64::from(length) | (kind as u64) << 32;
-        let sum = key(&[journal, position, file, offset, generation, low]);
-        [file, offset, generation, low | (sum >> 40) << 40]
+        let low = u64::from(self.length) | (self.kind as u64) << 32;
+        let sum = key(&[
+            journal,
+            position,
+            self.file,
+            self.offset,
+            self.generation,
+            low,
+        ]);
+        [
+            self.file,
+            self.offset,
+            self.generation,
+            low | (sum >> 40) << 40,
+        ]
     }
 
     /// Encodes it for `position` (from 0) of the journal with this header.

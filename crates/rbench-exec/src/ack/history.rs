@@ -41,11 +41,11 @@ pub struct Block {
     /// The writes that are not superseded, in the order of their start.
     permitted: Vec<Written>,
     /// Generations of the last writes that are superseded.
-    old: Vec<u64>,
-    /// Generation of the durable write that began last.
-    durable: Option<u64>,
+    pub old: Vec<u64>,
+    /// Generation of the durable write that began last; without one the block may be empty.
+    pub durable: Option<u64>,
     /// Generation of the write that began last.
-    newest: u64,
+    pub newest: u64,
 }
 
 impl Block {
@@ -64,21 +64,6 @@ impl Block {
             ended = ended.max(write.ended);
             beside || !write.acknowledged
         })
-    }
-
-    /// Generations that it must no longer have; not all of them.
-    pub fn old(&self) -> &[u64] {
-        &self.old
-    }
-
-    /// The durable generation, if any; without one it may be empty.
-    pub fn durable(&self) -> Option<u64> {
-        self.durable
-    }
-
-    /// The generation that was written last.
-    pub fn newest(&self) -> u64 {
-        self.newest
     }
 
     /// Returns true if `generation` is what a reader would have seen before the crash:
@@ -178,52 +163,50 @@ impl History {
     pub fn take(&mut self, record: Record) -> Result<(), String> {
         let position = self.position;
         self.position += 1;
-        let Record {
-            kind,
-            file,
-            offset,
-            generation,
-            length,
-        } = record;
         let of_write = matches!(
-            kind,
+            record.kind,
             Kind::WriteStarted | Kind::WriteAcknowledged | Kind::WriteFailed
         );
-        let length = u64::from(length);
-        let whole = offset % self.block == 0 && length % self.block == 0;
+        let length = u64::from(record.length);
+        let whole = record.offset.is_multiple_of(self.block) && length.is_multiple_of(self.block);
         if of_write && (length == 0 || !whole) {
             return Err(format!("its record {position} does not cover whole blocks"));
         }
-        let first = offset / self.block;
+        let first = record.offset / self.block;
         let last = (first + length / self.block).saturating_sub(1);
         let piece = Piece {
             first,
             last,
-            generation,
+            generation: record.generation,
         };
-        match kind {
+        match record.kind {
             Kind::Opened | Kind::SyncFailed => {
-                self.pending.entry(file).or_default().forget(position);
+                self.pending
+                    .entry(record.file)
+                    .or_default()
+                    .forget(position);
             }
-            Kind::WriteStarted => self.started(file, piece, position),
+            Kind::WriteStarted => self.started(record.file, piece, position),
             Kind::WriteAcknowledged => {
-                let started = self.ended(file, piece, position, true)?;
-                let pending = self.pending.entry(file).or_default();
+                let started = self.ended(record.file, piece, position, true)?;
+                let pending = self.pending.entry(record.file).or_default();
                 if started >= pending.since {
                     pending.unsynced.push(piece);
                 }
             }
             Kind::WriteFailed => {
-                self.ended(file, piece, position, false)?;
+                self.ended(record.file, piece, position, false)?;
             }
             Kind::SyncStarted => {
-                let pending = self.pending.entry(file).or_default();
+                let pending = self.pending.entry(record.file).or_default();
                 pending.covered.append(&mut pending.unsynced);
             }
             Kind::SyncAcknowledged => {
-                let pending = self.pending.entry(file).or_default();
+                let pending = self.pending.entry(record.file).or_default();
                 let covered = std::mem::take(&mut pending.covered);
-                covered.iter().for_each(|piece| self.settle(file, *piece));
+                covered
+                    .iter()
+                    .for_each(|piece| self.settle(record.file, *piece));
             }
         }
         Ok(())

@@ -240,18 +240,12 @@ impl Log {
 
     /// Takes down what happened to a write. Whether that was possible.
     pub fn write(&self, kind: Kind, write: Write) -> bool {
-        let Write {
-            file,
-            offset,
-            generation,
-            length,
-        } = write;
         self.journal().note(Record {
             kind,
-            file,
-            offset,
-            generation,
-            length: length as u32,
+            file: write.file,
+            offset: write.offset,
+            generation: write.generation,
+            length: write.length as u32,
         })
     }
 

@@ -151,7 +151,7 @@ impl Judge {
             };
         };
         if empty {
-            return match block.durable() {
+            return match block.durable {
                 Some(_) => Verdict::Lost("zeros, or past the end of the file".to_owned()),
                 None => Verdict::Allowed,
             };
@@ -163,7 +163,7 @@ impl Judge {
         for generation in block.permitted() {
             self.compare(found, place, generation);
         }
-        if block.durable().is_none() {
+        if block.durable.is_none() {
             self.compare_with_zeros(found);
         }
         if self.is_mixed() {
@@ -171,9 +171,9 @@ impl Judge {
         }
         self.compare_with_zeros(found);
         let claimed = verify::claimed(found);
-        let older = |g: &u64| *g < block.newest() && pass(*g) == pass(place.generation);
+        let older = |g: &u64| *g < block.newest && pass(*g) == pass(place.generation);
         let old = Some(claimed.generation).filter(older);
-        for generation in old.into_iter().chain(block.old().iter().copied()) {
+        for generation in old.into_iter().chain(block.old.iter().copied()) {
             self.compare(found, place, generation);
         }
         if self.is_mixed() {
@@ -265,7 +265,7 @@ fn whole(is: BlockHeader, place: BlockHeader, block: &Block) -> Verdict {
             Verdict::Allowed
         };
     }
-    if generation < block.newest() {
+    if generation < block.newest {
         Verdict::Lost(format!("generation {generation:#x}, an older write"))
     } else {
         Verdict::Corrupt(format!(
@@ -297,8 +297,8 @@ pub fn expected(block: Option<&Block>) -> String {
     let Some(block) = block else {
         return "nothing".to_owned();
     };
-    let others = block.permitted().count() - usize::from(block.durable().is_some());
-    match (block.durable(), others) {
+    let others = block.permitted().count() - usize::from(block.durable.is_some());
+    match (block.durable, others) {
         (Some(durable), 0) => format!("generation {durable:#x}, which was synced"),
         (Some(durable), 1) => {
             format!("generation {durable:#x}, which was synced, or one other generation")
@@ -306,7 +306,7 @@ pub fn expected(block: Option<&Block>) -> String {
         (Some(durable), n) => {
             format!("generation {durable:#x}, which was synced, or one of {n} other generations")
         }
-        (None, 1) => format!("generation {:#x}, or nothing", block.newest()),
+        (None, 1) => format!("generation {:#x}, or nothing", block.newest),
         (None, n) => format!("one of {n} generations, or nothing"),
     }
 }

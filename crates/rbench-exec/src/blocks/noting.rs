@@ -9,7 +9,7 @@ use rbench_sys::limits::{Usage, thread_usage};
 
 use super::extras::Extras;
 use super::stats::{self, Done, Times};
-use super::{BlockRunner, Ended, Kind, Lanes, Planned, Source, checkers};
+use super::{BlockRunner, Kind, Planned, Source, checkers};
 use crate::ack;
 use crate::ack::journal::Write;
 use crate::meter::{Meter, Span};
@@ -104,10 +104,8 @@ impl BlockRunner {
 
     /// The meter's rows of reads, writes and trims.
     pub(super) fn rows<'m>(&self, meter: &'m Meter) -> stats::Rows<'m> {
-        let Lanes {
-            read, write, trim, ..
-        } = self.context.lanes;
-        [read, write, trim].map(|lane| lane.map(|lane| meter.lane(lane)))
+        let lanes = self.context.lanes;
+        [lanes.read, lanes.write, lanes.trim].map(|lane| lane.map(|lane| meter.lane(lane)))
     }
 
     /// With who did it, and what the engine knows of it.
@@ -115,29 +113,22 @@ impl BlockRunner {
         // Like fio: a transfer that came in parts is short, too.
         outcome.read.short += counts.again.read.continued;
         outcome.write.short += counts.again.write.continued;
-        let Ended {
-            error,
-            errors,
-            first_error,
-            start_ms,
-            usage,
-            ..
-        } = self.accounts.ended;
+        let ended = &self.accounts.ended;
         JobOutcome {
             submits: counts.submits,
             completes: counts.completes,
             job: self.context.report.as_ref().map_or(0, |r| r.index),
             worker: self.part.worker,
             pid: std::process::id(),
-            error,
-            errors,
-            first_error,
-            start_ms,
-            cpu_user: usage.user,
-            cpu_system: usage.system,
-            switches: usage.switches,
-            faults_major: usage.faults_major,
-            faults_minor: usage.faults_minor,
+            error: ended.error,
+            errors: ended.errors,
+            first_error: ended.first_error,
+            start_ms: ended.start_ms,
+            cpu_user: ended.usage.user,
+            cpu_system: ended.usage.system,
+            switches: ended.usage.switches,
+            faults_major: ended.usage.faults_major,
+            faults_minor: ended.usage.faults_minor,
             ..outcome
         }
     }

@@ -229,31 +229,47 @@ fn read(path: &Path) -> io::Result<State> {
     })
 }
 
-/// The state that is at `path`, to be written over, if there is one. Nothing else is
-/// written over, and no symbolic link is followed.
-fn existing(path: &Path) -> io::Result<Option<File>> {
+/// The file that is at `path`, to be written over, if there is one of this kind (`what`): the first
+/// `most` bytes of it are. Nothing else is written over, and no symbolic link is followed.
+pub(super) fn earlier(
+    path: &Path,
+    what: &str,
+    most: u64,
+    is_one: fn(&[u8]) -> bool,
+) -> io::Result<Option<File>> {
     let mut options = OpenOptions::new();
     options.read(true).write(true);
     options.custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
-    #[expect(clippy::disallowed_methods, reason = "a state is not a target")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a state or a log is not a target"
+    )]
     let mut file = match options.open(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        // Like in fio, there is no state then.
-        Err(error) if is_forbidden(&error) => return Ok(None),
         opened => opened?,
     };
-    let foreign = || {
-        let text = "not a state of a verified job, so it is not overwritten";
-        Err(io::Error::new(io::ErrorKind::AlreadyExists, text))
-    };
-    if !file.metadata()?.is_file() {
-        return foreign();
+    let is_file = file.metadata()?.is_file();
+    let mut start = Vec::new();
+    if is_file {
+        let mut bounded = io::Read::by_ref(&mut file).take(most);
+        bounded.read_to_end(&mut start)?;
     }
-    let mut bytes = Vec::new();
-    file.read_to_end(&mut bytes)?;
-    match State::from_bytes(&bytes) {
-        Some(_) => Ok(Some(file)),
-        None => foreign(),
+    match is_file && is_one(&start) {
+        true => Ok(Some(file)),
+        false => {
+            let text = format!("not {what}, so it is not overwritten");
+            Err(io::Error::new(io::ErrorKind::AlreadyExists, text))
+        }
+    }
+}
+
+/// An earlier state, if there is one.
+fn existing(path: &Path) -> io::Result<Option<File>> {
+    let is_state = |bytes: &[u8]| State::from_bytes(bytes).is_some();
+    match earlier(path, "a state of a verified job", u64::MAX, is_state) {
+        // Like in fio, there is no state then.
+        Err(error) if is_forbidden(&error) => Ok(None),
+        found => found,
     }
 }
 

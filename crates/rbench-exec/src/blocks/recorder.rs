@@ -2,16 +2,16 @@
 //! it: line by line outside the timed part, into a buffer that goes to the file when it is full.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, Read as _, Seek as _, Write as _};
+use std::io::{self, Seek as _, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use nix::errno::Errno;
-use nix::libc;
 use rbench_core::{Failure, Nanos, OpKind, errno_of};
 use rbench_plan::iolog::{Action, HEADER, Version, put_file, put_place};
 use rbench_sys::Transfer;
 
+use super::progress::earlier;
 use super::{BlockRunner, Kind, Planned};
 use crate::meter::Meter;
 
@@ -115,30 +115,13 @@ impl Recorder {
 /// An empty file at `path`: new, or emptied of an earlier log. No symbolic link is followed,
 /// and nothing else is written over.
 fn fresh(path: &Path) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    options.read(true).write(true);
-    options.custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
-    #[expect(clippy::disallowed_methods, reason = "an I/O log is not a target")]
-    let mut file = match options.open(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            return OpenOptions::new()
-                .write(true)
-                .create_new(true)
-                .mode(0o644)
-                .open(path);
-        }
-        opened => opened?,
+    let is_log = |start: &[u8]| start.is_empty() || Version::of(start).is_ok();
+    let Some(mut file) = earlier(path, "an I/O log", 64, is_log)? else {
+        let mut how = OpenOptions::new();
+        how.write(true).create_new(true).mode(0o644);
+        #[expect(clippy::disallowed_methods, reason = "an I/O log is not a target")]
+        return how.open(path);
     };
-    let mut start = Vec::new();
-    if file.metadata()?.is_file() {
-        io::Read::by_ref(&mut file)
-            .take(64)
-            .read_to_end(&mut start)?;
-    }
-    if !file.metadata()?.is_file() || !(start.is_empty() || Version::of(&start).is_ok()) {
-        let text = "not an I/O log, so it is not overwritten";
-        return Err(io::Error::new(io::ErrorKind::AlreadyExists, text));
-    }
     file.rewind()?;
     file.set_len(0)?;
     Ok(file)

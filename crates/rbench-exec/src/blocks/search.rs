@@ -20,7 +20,8 @@ pub enum Stage {
 #[derive(Debug, Clone)]
 pub struct DepthSearch {
     target: LatencyTarget,
-    depth: u32,
+    /// Requests to keep under way now.
+    pub depth: u32,
     /// The largest depth that is known to hold, and the smallest that is not.
     holds: u32,
     fails: u32,
@@ -45,11 +46,6 @@ impl DepthSearch {
             late: 0,
             settled: false,
         }
-    }
-
-    /// Requests to keep under way now.
-    pub fn depth(&self) -> u32 {
-        self.depth
     }
 
     /// Returns true if the search is to go on when a depth is found (`latency_run`).
@@ -134,7 +130,7 @@ mod tests {
         let (mut now, mut stages) = (10_000_000, Vec::new());
         for _ in 0..20_000 {
             now += 50_000;
-            let latency = u64::from(search.depth()) * 100_000;
+            let latency = u64::from(search.depth) * 100_000;
             let stage = search.note(Nanos(now), Nanos(latency));
             if stage != Stage::Searching {
                 stages.push((stage, now));
@@ -146,10 +142,10 @@ mod tests {
         match stages.as_slice() {
             [(Stage::Found, found), (Stage::Over, over)] => {
                 assert!(over - found >= 1_000_000, "{found} {over}");
-                assert_eq!(search.depth(), search.found());
+                assert_eq!(search.depth, search.found());
             }
             // Nothing holds: there is no end.
-            [] => assert_eq!((search.depth(), search.found()), (1, 0)),
+            [] => assert_eq!((search.depth, search.found()), (1, 0)),
             other => panic!("{other:?}"),
         }
         search.found()

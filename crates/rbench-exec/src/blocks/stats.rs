@@ -111,12 +111,12 @@ pub enum Verdict {
 
 /// The logs of a worker.
 #[derive(Debug, Default)]
-struct Logging {
+pub(super) struct Logging {
     logs: Logs,
     /// Operations are logged, alone or in averages.
     samples: bool,
     /// From when on times in logs count: the end of the ramp, as in fio.
-    logs_from: Nanos,
+    pub(super) logs_from: Nanos,
     next_window: Nanos,
     /// Samples of rates within a window: when the next one of each ends.
     next_parts: [Nanos; 2],
@@ -143,7 +143,7 @@ pub struct JobStats {
     sampling: Sampling,
     least: LeastRates,
     steadiness: Steadiness,
-    logging: Logging,
+    pub(super) logging: Logging,
     search: Option<DepthSearch>,
     /// Bytes moved over time, if the job asks for them.
     moving: Option<Moving>,
@@ -383,11 +383,6 @@ impl JobStats {
         }
     }
 
-    /// From when on times in logs count.
-    pub fn logs_from(&self) -> Nanos {
-        self.logging.logs_from
-    }
-
     /// Measured spans of operations: reads, writes, trims.
     pub fn measured(&self) -> [Measured; 3] {
         self.stretches.measured()
@@ -409,7 +404,7 @@ impl JobStats {
     #[inline]
     pub fn depth_limit(&self, depth: usize) -> usize {
         match &self.search {
-            Some(search) => depth.min(search.depth() as usize),
+            Some(search) => depth.min(search.depth as usize),
             None => depth,
         }
     }

@@ -140,22 +140,16 @@ impl Stretches {
         let Some(stretch) = self.now.take() else {
             return;
         };
-        let Stretch {
-            kind,
-            from,
-            counts_from: _,
-            last_end,
-        } = stretch;
-        let works = kind == Kind::Work;
+        let works = stretch.kind == Kind::Work;
         for (way, takes_part) in [
             (&mut self.reads, !works),
             (&mut self.writes, false),
             (&mut self.trims, false),
         ] {
             if !(takes_part || works && way.works) {
-                way.others.0 += now.since(from).0;
-            } else if last_end > from {
-                way.add(from, last_end);
+                way.others.0 += now.since(stretch.from).0;
+            } else if stretch.last_end > stretch.from {
+                way.add(stretch.from, stretch.last_end);
             }
         }
     }

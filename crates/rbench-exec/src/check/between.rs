@@ -237,14 +237,15 @@ impl Clients<'_, '_> {
         failed.map_or(Ok(all), Err)
     }
 
-    /// Has each client do the part that `work` makes for its number; all ranks get the results.
-    async fn each<T, W>(&self, work: impl FnOnce(usize) -> W) -> Result<Vec<Option<T>>, End>
+    /// Has each client do the part that `work` makes for its number, if it makes one; all ranks
+    /// get the results.
+    async fn each<T, W>(&self, work: impl FnOnce(usize) -> Option<W>) -> Result<Vec<Option<T>>, End>
     where
         T: Serialize + DeserializeOwned + Send + 'static,
         W: FnOnce(&dyn Fn() -> bool) -> Step<T> + Send + 'static,
     {
-        let part = match self.me {
-            Some(me) => Some(self.part(work(me)).await?),
+        let part = match self.me.and_then(work) {
+            Some(work) => Some(self.part(work).await?),
             None => None,
         };
         self.meet(part).await
@@ -294,21 +295,15 @@ impl Clients<'_, '_> {
         made: Vec<PathBuf>,
         work: impl FnOnce() -> Step<()> + Send + 'static,
     ) -> Result<(), End> {
-        let part = match self.me == Some(client) {
-            true => Some(self.part(move |_| work()).await?),
-            false => None,
+        let work = move |_: &dyn Fn() -> bool| work();
+        self.each(|me| (me == client).then_some(work)).await?;
+        let within = (self.longest / 2).min(SEEN_WITHIN.into());
+        let wait = move |stop: &dyn Fn() -> bool| {
+            appear(&made, within, stop);
+            Ok(())
         };
-        self.meet(part).await?;
-        let mut part = None;
-        if self.me.is_some_and(|me| me != client) {
-            let within = (self.longest / 2).min(SEEN_WITHIN.into());
-            let wait = move |stop: &dyn Fn() -> bool| {
-                appear(&made, within, stop);
-                Ok(())
-            };
-            part = Some(self.part(wait).await?);
-        }
-        self.meet(part).await.map(drop)
+        let waited = self.each(|me| (me != client).then_some(wait));
+        waited.await.map(drop)
     }
 
     /// Lets go of open files and processes, which may take long.

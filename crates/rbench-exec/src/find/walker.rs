@@ -157,14 +157,9 @@ impl Walker {
 
     /// Returns true if an entry with this name in a directory that all workers read is its own.
     fn owns(&self, name: &CStr) -> bool {
-        let Search {
-            rank,
-            ranks,
-            threads,
-            ..
-        } = *self.search;
-        let workers = u64::from(ranks) * u64::from(threads);
-        let me = u64::from(rank) * u64::from(threads) + u64::from(self.thread);
+        let search = &self.search;
+        let workers = u64::from(search.ranks) * u64::from(search.threads);
+        let me = u64::from(search.rank) * u64::from(search.threads) + u64::from(self.thread);
         xxh3_64(name.to_bytes()) % workers.max(1) == me
     }
 

@@ -13,7 +13,7 @@ use crate::thread::{Helper, in_thread};
 impl Group<'_> {
     /// Returns the longest time of a call (`--op-timeout`).
     pub fn operation_limit(&self) -> Option<Duration> {
-        self.limits().operation.map(Duration::from)
+        self.limits.operation.map(Duration::from)
     }
 
     /// Reports a call of this rank that has not returned for long; `who` precedes the rank. If it

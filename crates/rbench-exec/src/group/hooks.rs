@@ -22,7 +22,7 @@ const LAST_BREATH: Duration = Duration::from_secs(2);
 /// The commands around the phases of a run.
 #[derive(Debug, Default)]
 pub struct PhaseHooks {
-    commands: PhaseCommands,
+    pub(crate) commands: PhaseCommands,
     run: String,
     /// Passes that count.
     iterations: u32,
@@ -30,7 +30,8 @@ pub struct PhaseHooks {
     directory: RefCell<PathBuf>,
     /// Phases until now.
     number: Cell<u32>,
-    warnings: RefCell<Vec<String>>,
+    /// Failures after phases that were not taken yet.
+    pub warnings: RefCell<Vec<String>>,
 }
 
 /// A phase with commands around it.
@@ -65,26 +66,6 @@ impl PhaseHooks {
     /// The run works in this directory.
     pub fn work_in(&self, directory: &Path) {
         *self.directory.borrow_mut() = directory.to_owned();
-    }
-
-    /// The command before a phase.
-    pub fn before(&self) -> Option<String> {
-        self.commands.before.clone()
-    }
-
-    /// The command after a phase.
-    pub fn after(&self) -> Option<String> {
-        self.commands.after.clone()
-    }
-
-    /// Takes down what went wrong after a phase.
-    pub fn warn(&self, text: String) {
-        self.warnings.borrow_mut().push(text);
-    }
-
-    /// Takes the failures after phases that were not taken yet.
-    pub fn take_warnings(&self) -> Vec<String> {
-        self.warnings.take()
     }
 
     /// A phase begins that is reported.
@@ -198,22 +179,16 @@ async fn put_an_end_to(background: Background) {
 
 /// The reason why it is not a success.
 fn why(end: &CommandEnd) -> Option<String> {
-    let CommandEnd {
-        took: _,
-        status,
-        signal,
-        said,
-    } = end;
-    let why = match (status, signal) {
+    let why = match (end.status, end.signal) {
         (Some(0), _) => return None,
         (Some(status), _) => format!("failed with exit status {status}"),
-        (None, Some(number)) => match Signal::try_from(*number) {
+        (None, Some(number)) => match Signal::try_from(number) {
             Ok(signal) => format!("was killed by {signal}"),
             Err(_) => format!("was killed by signal {number}"),
         },
         (None, None) => "ended with an unknown status".to_owned(),
     };
-    Some(match said {
+    Some(match &end.said {
         Some(said) => format!("{why}: {said}"),
         None => why,
     })

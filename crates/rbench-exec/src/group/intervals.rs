@@ -28,7 +28,7 @@ impl Group<'_> {
     /// With an observer: sends rank 0 the CPU time of this rank and, at the leader of a host, of
     /// the file system's client.
     pub(super) fn tell_used(&self) {
-        if !self.probes.intervals.looked_on() {
+        if !self.probes.intervals.looked_on.get() {
             return;
         }
         let tool = limits::process_cpu().unwrap_or_default();

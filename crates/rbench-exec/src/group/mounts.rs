@@ -87,7 +87,7 @@ impl Group<'_> {
             self.post_with(Rank(0), NOTE_DEAD_MOUNT, [0; WORDS], pack(&dead));
         }
         self.probes.mounts.note_dead(dead);
-        if !self.control.limits.outlives_dead_mounts {
+        if !self.limits.outlives_dead_mounts {
             // Workers of this rank have nothing more to measure; other hosts go on.
             self.phase_stop().abandon();
         }
@@ -100,7 +100,7 @@ impl Group<'_> {
         let text = told(
             &dead,
             self.host_names.len() > 1,
-            !self.control.limits.outlives_dead_mounts,
+            !self.limits.outlives_dead_mounts,
         );
         if self.probes.mounts.add(dead) {
             self.show.trouble(&text);
@@ -138,7 +138,7 @@ impl Group<'_> {
             Ok::<(), ExecError>(())
         };
         self.quietly(answered).await?;
-        if self.probes.mounts.dead().is_some() && !self.control.limits.outlives_dead_mounts {
+        if self.probes.mounts.dead().is_some() && !self.limits.outlives_dead_mounts {
             self.note_stop(StopReason::DeadMount);
         }
         Ok(())

@@ -55,16 +55,16 @@ struct Told {
 
 /// The progress of the present phase.
 #[derive(Debug)]
-pub(super) struct ProgressBook {
+pub(crate) struct ProgressBook {
     ranks: RefCell<Vec<Option<Told>>>,
     total: Cell<Option<u64>>,
     /// Operations due in a second, over all ranks.
-    offered: Cell<Option<f64>>,
+    pub offered: Cell<Option<f64>>,
     deadline: Cell<Option<Nanos>>,
     /// Its start, on this rank's clock.
     start: Cell<Option<Nanos>>,
     /// Bytes that this rank has moved.
-    bytes: Cell<u64>,
+    pub bytes: Cell<u64>,
     /// The last report to rank 0: items, failed ones.
     told: Cell<Option<(u64, u64)>>,
     /// This rank has reported a failed operation; at rank 0: has shown one.
@@ -165,19 +165,9 @@ impl ProgressBook {
 }
 
 impl Group<'_> {
-    /// Operations of the present phase that are due in a second, over all ranks.
-    pub fn offer(&self, rate: Option<f64>) {
-        self.progress.offered.set(rate);
-    }
-
     /// The work of the present phase starts at this instant of this rank's clock.
     pub fn begin_work(&self, start: Nanos) {
         self.progress.start.set(Some(start));
-    }
-
-    /// Takes down how many bytes this rank has moved in the present phase.
-    pub fn count_bytes(&self, bytes: u64) {
-        self.progress.bytes.set(bytes);
     }
 
     /// At rank 0: the present phase, whose total was unknown, has `more` to do than what was done.

@@ -49,7 +49,7 @@ impl Group<'_> {
     /// At rank 0: ends the phase a little later, on all ranks at the same instant, when it
     /// has just become steady.
     pub(super) fn end_if_steady(&self) {
-        if !self.probes.intervals.take_verdict() {
+        if !self.probes.intervals.verdict.replace(false) {
             return;
         }
         if let Some(start) = self.time.starts_here.get() {

@@ -53,11 +53,11 @@ pub(super) async fn before_phase(
         return Ok(None);
     };
     group.probes.hooks.count();
-    let Some(command) = group.probes.hooks.before() else {
+    let Some(command) = &group.probes.hooks.commands.before else {
         return Ok(None);
     };
     group.step("running --before-phase");
-    let ended = group.run_hook("--before-phase", &command, of).await?;
+    let ended = group.run_hook("--before-phase", command, of).await?;
     group.agree(ended).await
 }
 
@@ -68,17 +68,15 @@ pub(super) async fn after_phase(
     phase: &Phase,
     stopped: bool,
 ) -> Result<(), ExecError> {
-    let (Some(command), Some(of), false) = (group.probes.hooks.after(), hooked(phase), stopped)
-    else {
+    let hooks = &group.probes.hooks;
+    let (Some(command), Some(of), false) = (&hooks.commands.after, hooked(phase), stopped) else {
         return Ok(());
     };
     group.step("running --after-phase");
-    let ended = group.run_hook("--after-phase", &command, of).await?;
+    let ended = group.run_hook("--after-phase", command, of).await?;
     let failed = ended.err();
     let failed = gather_texts(group, failed.into_iter().collect()).await?;
-    failed
-        .into_iter()
-        .for_each(|text| group.probes.hooks.warn(text));
+    hooks.warnings.borrow_mut().extend(failed);
     Ok(())
 }
 

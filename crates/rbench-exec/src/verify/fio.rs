@@ -9,8 +9,8 @@
 use rbench_core::random::key;
 use rbench_plan::jobs::{BufferContent, Checksum, FioLayout, JobPlan, VerifyPattern};
 
-use super::damage::{Damage, Difference, compare};
-use super::{BlockHeader, Expected, Wrong, first_byte, pattern, sums};
+use super::damage::{Damage, compare};
+use super::{BlockHeader, Expected, Wrong, first_byte, nearest, pattern, sums};
 use crate::data;
 
 /// First bytes of a header, and their second half in fio 3.42: version and type.
@@ -282,7 +282,11 @@ impl FioHeaders {
             let made = self.made_again(piece, &found, offset);
             let difference = compare(piece, &made);
             if difference.bits > 0 && !matches!(difference.damage(), Damage::Foreign) {
-                return Err(wrong(offset, difference.damage(), first_byte(piece, &made)));
+                return Err(Wrong::new(
+                    offset,
+                    difference.damage(),
+                    first_byte(piece, &made),
+                ));
             }
         }
         Ok(())
@@ -308,7 +312,7 @@ impl FioHeaders {
         right[..head].copy_from_slice(&piece[..head]);
         match piece == right {
             true => Ok(()),
-            false => Err(wrong(
+            false => Err(Wrong::new(
                 offset + at as u64,
                 compare(piece, &right).damage(),
                 first_byte(piece, &right),
@@ -332,7 +336,7 @@ impl FioHeaders {
             true => Damage::Zeroed,
             false => compare(block, &right).damage(),
         };
-        let wrong = wrong(offset, damage, first_byte(block, &right));
+        let wrong = Wrong::new(offset, damage, first_byte(block, &right));
         Err(Wrong {
             right: if self.dump { right } else { Vec::new() },
             ..wrong
@@ -349,17 +353,17 @@ impl FioHeaders {
             };
             return Some(Wrong {
                 same_file: own != Some(false) || !self.layout.seed,
-                ..wrong(offset, damage, None)
+                ..Wrong::new(offset, damage, None)
             });
         }
         let known = expected.generations.as_ref()?;
         // Writes of another worker of this run to the same file are not known.
         if found.thread != thread(known.worker) {
             let another = own == Some(true) || !self.layout.seed;
-            return (!another).then(|| wrong(offset, Damage::OtherRun(found.seed), None));
+            return (!another).then(|| Wrong::new(offset, Damage::OtherRun(found.seed), None));
         }
         if self.layout.seed && own == Some(false) {
-            return Some(wrong(offset, Damage::OtherRun(found.seed), None));
+            return Some(Wrong::new(offset, Damage::OtherRun(found.seed), None));
         }
         let (first, last) = (*known.range.start(), *known.range.end());
         let written = found.seed & WRITES;
@@ -373,7 +377,7 @@ impl FioHeaders {
                 },
                 expected: known.likely,
             };
-            return Some(wrong(offset, damage, None));
+            return Some(Wrong::new(offset, damage, None));
         }
         None
     }
@@ -393,30 +397,24 @@ impl FioHeaders {
     /// Finds out what happened to an interval that is damaged.
     fn diagnose(&self, piece: &[u8], found: &Found, expected: &Expected, offset: u64) -> Wrong {
         if piece.iter().all(|b| *b == 0) {
-            return wrong(offset, Damage::Zeroed, None);
+            return Wrong::new(offset, Damage::Zeroed, None);
         }
-        let mut best: Option<(Difference, Option<(u8, u8)>)> = None;
-        for candidate in self.candidates(piece, found, expected, offset) {
-            let made = self.made_again(piece, &candidate, candidate.offset);
-            let difference = compare(piece, &made);
-            if best.as_ref().is_none_or(|(d, _)| difference.bits < d.bits) {
-                best = Some((difference, first_byte(piece, &made)));
-            }
-        }
-        let (damage, byte) = best.map_or((Damage::Foreign, None), |(d, byte)| (d.damage(), byte));
+        let candidates = self.candidates(piece, found, expected, offset).into_iter();
+        let made = candidates.map(|head| self.made_again(piece, &head, head.offset));
+        let (damage, byte) = nearest(piece, made);
         match damage {
             Damage::Foreign if found.sound && found.length as usize != piece.len() => {
                 let (found, expected) = (found.length, piece.len() as u32);
-                wrong(offset, Damage::Length { found, expected }, None)
+                Wrong::new(offset, Damage::Length { found, expected }, None)
             }
             Damage::Foreign if found.sound && found.kind != kind(self.layout.checksum) => {
-                wrong(offset, Damage::OtherKind(found.kind), None)
+                Wrong::new(offset, Damage::OtherKind(found.kind), None)
             }
             Damage::Foreign if found.sound => {
-                wrong(offset, Damage::Sum(self.layout.checksum.name()), None)
+                Wrong::new(offset, Damage::Sum(self.layout.checksum.name()), None)
             }
-            Damage::Foreign => wrong(offset, Damage::Foreign, None),
-            damage => wrong(offset, damage, byte),
+            Damage::Foreign => Wrong::new(offset, Damage::Foreign, None),
+            damage => Wrong::new(offset, damage, byte),
         }
     }
 
@@ -489,16 +487,6 @@ impl FioHeaders {
         right.drain(..at.min(block.len()));
         right.truncate(self.interval);
         Wrong { right, ..wrong }
-    }
-}
-
-fn wrong(offset: u64, damage: Damage, byte: Option<(u8, u8)>) -> Wrong {
-    Wrong {
-        offset,
-        damage,
-        same_file: true,
-        byte,
-        right: Vec::new(),
     }
 }
 

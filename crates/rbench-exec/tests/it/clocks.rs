@@ -103,10 +103,10 @@ fn on_machines<T: Send>(
             let topology = topology(comm, &identity).await.expect("all talk");
             let names = topology.hosts.iter().map(|h| h.name.clone()).collect();
             let (host_of, known) = (topology.host_of.clone(), Clocks::of(&topology));
-            let group = Group::form(comm, names, host_of, known, &Quiet, &Quiet)
+            let mut group = Group::form(comm, names, host_of, known, &Quiet, &Quiet)
                 .await
-                .expect("formed")
-                .with_clock(Rc::new(clock.clone()));
+                .expect("formed");
+            group.time.clock = Rc::new(clock.clone());
             group.compare_clocks().await.expect("all talk");
             body(group, &clock).await
         })

@@ -152,10 +152,10 @@ pub fn reduced_of(
     let ranks = (0..).zip(&world).map(|(rank, comm)| {
         let (phase, names, host_of) = (&phase, names.clone(), host_of.clone());
         let one = async move {
-            let group = Group::form(comm, names, host_of, Clocks::one(RANKS), &Quiet, &Quiet)
+            let mut group = Group::form(comm, names, host_of, Clocks::one(RANKS), &Quiet, &Quiet)
                 .await
-                .expect("formed")
-                .with_rows(rows);
+                .expect("formed");
+            group.rows = rows;
             let part = Part {
                 outcomes: vec![outcome(rank)],
                 cpu: Nanos(u64::from(rank) * 1000),

@@ -423,14 +423,14 @@ impl<'r> Run<'r> {
                     .collect();
                 let group = Group::form(comm, names, hosts.to_vec(), clocks.clone(), &ear, &ear)
                     .await?
-                    .with_limits(plan.limits)
                     .with_interval(plan.interval);
                 let mut group = match caches.is_empty() {
                     true => group,
                     false => group.with_caches(caches.clone()),
                 };
+                group.limits = plan.limits;
                 if let Some(clock) = simulated.get(comm.rank().0 as usize) {
-                    group = group.with_clock(Rc::new(*clock));
+                    group.time.clock = Rc::new(*clock);
                     group.time.counter = clock.counter();
                 }
                 let place = Place {

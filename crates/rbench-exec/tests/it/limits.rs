@@ -17,7 +17,6 @@ use rbench_exec::phase::{OpRow, Phase};
 use rbench_exec::round;
 use rbench_exec::worker::{MakeRunner, Runner};
 use rbench_exec::{ExecError, Group, Interrupts, Progress, Show};
-use rbench_plan::Limits;
 use rbench_plan::io::Rw;
 use rbench_plan::meta::PhaseKind;
 use rbench_plan::spec::{Common, Io, LimitOptions, Meta, OnError};
@@ -114,7 +113,7 @@ fn a_worker_that_comes_back_after_it_was_given_up_takes_nothing_with_it() {
     let runtime = { runtime }.enable_all().build().expect("a runtime");
     let end = runtime.block_on(async {
         let world = rbench_comm::solo::Solo::new();
-        let group = Group::form(
+        let mut group = Group::form(
             &world,
             vec!["here".to_owned()],
             vec![0],
@@ -123,11 +122,8 @@ fn a_worker_that_comes_back_after_it_was_given_up_takes_nothing_with_it() {
             &silence,
         )
         .await
-        .expect("formed")
-        .with_limits(Limits {
-            operation: Some(Nanos(400_000_000)),
-            ..Limits::default()
-        });
+        .expect("formed");
+        group.limits.operation = Some(Nanos(400_000_000));
         round::run(&group, &phase).await
     });
     let end = end.expect("there is a result");

@@ -79,8 +79,7 @@ const PROMISES: &[Promise] = &[
         "a write inside a file changes only the written bytes",
         |g| {
             let mut wanted = pattern(50_000);
-            g.put("a", &wanted)?;
-            let fd = g.reopened("a")?;
+            let fd = g.filled("a", &wanted)?;
             for (offset, bytes) in [(0, b"first"), (20_001, b"inner"), (49_995, b"last!")] {
                 g.write("a", &fd, bytes, offset as i64).ok()?;
                 wanted[offset..offset + 5].copy_from_slice(bytes);
@@ -228,8 +227,7 @@ const PROMISES: &[Promise] = &[
         "content.mmap.behind-end",
         "the last page of a mapping is zero after the end of the file",
         |g| {
-            g.put("a", &pattern(1000))?;
-            let fd = g.reopened("a")?;
+            let fd = g.filled("a", &pattern(1000))?;
             let map = Mapping::new(g, &fd, 4 * KIB)?;
             map.read(g, 1000, 3000).bytes(&[0; 3000])
         },
@@ -313,8 +311,7 @@ const LENGTH: usize = 16 * KIB;
 
 /// Creates a file with a pattern, opens it and maps it.
 fn mapped(g: &Ground, how: MapFlags) -> Result<(OwnedFd, Mapping), Breach> {
-    g.put("a", &pattern(LENGTH))?;
-    let fd = g.reopened("a")?;
+    let fd = g.filled("a", &pattern(LENGTH))?;
     let map = Mapping::with(g, &fd, LENGTH, how)?;
     Ok((fd, map))
 }

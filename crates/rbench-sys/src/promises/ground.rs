@@ -229,13 +229,7 @@ pub(super) const GROUP: u32 = 54_322;
 
 /// An empty directory for one promise. Names are relative to it.
 pub(super) struct Ground<'a> {
-    directory: PathBuf,
-    /// Prefix of names: empty if the thread is in the directory, beyond permissions above it.
-    before: PathBuf,
-    pub(super) seed: u64,
-    /// Time limit of promises that take any amount of time.
-    pub(super) longest: Duration,
-    begun: Instant,
+    pub(super) shared: Shared,
     stop: &'a dyn Fn() -> bool,
     note: RefCell<String>,
 }
@@ -244,28 +238,20 @@ pub(super) struct Ground<'a> {
 #[derive(Clone)]
 pub(super) struct Shared {
     directory: PathBuf,
+    /// Prefix of names: empty if the thread is in the directory, beyond permissions above it.
     before: PathBuf,
-    seed: u64,
-    longest: Duration,
+    pub(super) seed: u64,
+    /// Time limit of promises that take any amount of time.
+    pub(super) longest: Duration,
     begun: Instant,
 }
 
 impl Shared {
     /// Creates the workspace of a worker in a thread of the promise's, with its own random stream.
-    pub(super) fn ground(self, worker: usize, stop: &dyn Fn() -> bool) -> Ground<'_> {
-        let Shared {
-            directory,
-            before,
-            seed,
-            longest,
-            begun,
-        } = self;
+    pub(super) fn ground(mut self, worker: usize, stop: &dyn Fn() -> bool) -> Ground<'_> {
+        self.seed = rbench_core::random::key(&[self.seed, worker as u64]);
         Ground {
-            directory,
-            before,
-            seed: rbench_core::random::key(&[seed, worker as u64]),
-            longest,
-            begun,
+            shared: self,
             stop,
             note: RefCell::default(),
         }
@@ -282,36 +268,18 @@ impl<'a> Ground<'a> {
         // If the system refuses it, names have the whole path.
         let here = unshare(CloneFlags::CLONE_FS).and_then(|()| nix::unistd::chdir(&directory));
         Ground {
-            before: match here {
-                Ok(()) => PathBuf::new(),
-                Err(_) => directory.clone(),
+            shared: Shared {
+                before: match here {
+                    Ok(()) => PathBuf::new(),
+                    Err(_) => directory.clone(),
+                },
+                directory,
+                seed,
+                longest,
+                begun: Instant::now(),
             },
-            directory,
-            seed,
-            longest,
-            begun: Instant::now(),
             stop,
             note: RefCell::default(),
-        }
-    }
-
-    /// The parts from which workers of one promise create their own workspaces.
-    pub(super) fn shared(&self) -> Shared {
-        let Ground {
-            directory,
-            before,
-            seed,
-            longest,
-            begun,
-            stop: _,
-            note: _,
-        } = self;
-        Shared {
-            directory: directory.clone(),
-            before: before.clone(),
-            seed: *seed,
-            longest: *longest,
-            begun: *begun,
         }
     }
 
@@ -322,7 +290,7 @@ impl<'a> Ground<'a> {
 
     /// True if tests of any duration must end.
     pub(super) fn is_late(&self) -> bool {
-        self.begun.elapsed() >= self.longest || self.stopped()
+        self.shared.begun.elapsed() >= self.shared.longest || self.stopped()
     }
 
     /// Records the amount that was tested.
@@ -332,7 +300,7 @@ impl<'a> Ground<'a> {
 
     /// The path of a name.
     pub(super) fn at(&self, name: impl AsRef<Path>) -> PathBuf {
-        self.before.join(name)
+        self.shared.before.join(name)
     }
 
     /// Records the result of a call on a name.
@@ -344,7 +312,7 @@ impl<'a> Ground<'a> {
     ) -> Did<T> {
         Did {
             call,
-            path: self.directory.join(name),
+            path: self.shared.directory.join(name),
             stopped: self.stopped(),
             result,
         }
@@ -390,17 +358,22 @@ impl<'a> Ground<'a> {
         expected: String,
         seen: String,
     ) -> Kept {
-        Err(broken(call, self.directory.join(name), expected, seen))
+        Err(broken(
+            call,
+            self.shared.directory.join(name),
+            expected,
+            seen,
+        ))
     }
 
     /// A value is not as expected.
     pub(super) fn breach(&self, call: &'static str, expected: String, seen: String) -> Breach {
-        broken(call, self.directory.clone(), expected, seen)
+        broken(call, self.shared.directory.clone(), expected, seen)
     }
 
     /// The file system refuses it with an error; `seen` is a further observation, or empty.
     pub(super) fn refused(&self, call: &'static str, errno: Errno, seen: String) -> Breach {
-        let mut evidence = failed(call, errno, self.directory.clone());
+        let mut evidence = failed(call, errno, self.shared.directory.clone());
         if !seen.is_empty() {
             evidence.seen = seen;
         }
@@ -412,7 +385,7 @@ impl<'a> Ground<'a> {
 
     /// It cannot be decided here.
     pub(super) fn undecided(&self, call: &'static str, seen: impl Into<String>) -> Breach {
-        let evidence = Evidence::new(call, seen, &self.directory);
+        let evidence = Evidence::new(call, seen, &self.shared.directory);
         Breach(Box::new(Verdict::Undecided(evidence)))
     }
 }
@@ -572,19 +545,8 @@ impl Ground<'_> {
 
     /// The names in a directory except `.` and `..`, however often they are listed.
     pub(super) fn entries(&self, name: impl AsRef<Path>) -> Did<BTreeSet<Vec<u8>>> {
-        let Did {
-            call,
-            path,
-            stopped,
-            result,
-        } = self.list(name);
         let names = |all: Vec<Listed>| all.into_iter().map(|entry| entry.name.into_bytes());
-        Did {
-            call,
-            path,
-            stopped,
-            result: result.map(|all| names(all).collect()),
-        }
+        self.list(name).map(|all| names(all).collect())
     }
 
     /// Sets the length of an open file.

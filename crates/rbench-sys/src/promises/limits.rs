@@ -116,7 +116,7 @@ fn fillable(size: u64, free: u64) -> Result<(), &'static str> {
 
 /// Content of the file at this offset, a multiple of [`BLOCK`]; it cannot be compressed.
 fn data(g: &Ground, offset: i64, block: &mut [u8]) {
-    DataStream::new(&[g.seed, offset as u64]).fill(block);
+    DataStream::new(&[g.shared.seed, offset as u64]).fill(block);
 }
 
 /// Fills the file system with one file. Returns its length.

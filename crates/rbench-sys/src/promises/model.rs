@@ -126,11 +126,11 @@ fn check<S: Subject>(g: &Ground) -> Result<(), Breach> {
 /// after it.
 fn run<S: Subject>(g: &Ground, base: usize, operations: usize) -> Result<usize, Breach> {
     let start = Instant::now();
-    let mut draws = Stream::new(&[g.seed, OPERATIONS as u64]);
+    let mut draws = Stream::new(&[g.shared.seed, OPERATIONS as u64]);
     let mut subject = S::new(g, base)?;
     let mut history: Vec<Numbered<S::Operation>> = Vec::new();
     // Half of the time is left for minimising a failure.
-    let longest = g.longest / 2;
+    let longest = g.shared.longest / 2;
     while history.len() < operations && start.elapsed() < longest {
         if g.stopped() {
             return Err(g.undecided("", "interrupted"));
@@ -225,28 +225,23 @@ fn shrunk<S: Subject>(
 }
 
 fn told<O: std::fmt::Debug>(g: &Ground, found: &Reproduction<O>) -> Breach {
-    let Reproduction {
-        operations,
-        wrong,
-        again,
-        first,
-    } = found;
     const SHOWN: usize = 20;
-    let from = operations.len().saturating_sub(SHOWN);
-    let words: Vec<String> = operations[from..]
+    let from = found.operations.len().saturating_sub(SHOWN);
+    let words: Vec<String> = found.operations[from..]
         .iter()
         .map(|(_, operation)| format!("{operation:?}"))
         .collect();
-    let how = match again {
+    let how = match found.again {
         Some(true) => "reproduced",
         Some(false) => "not reproduced",
         None => "perhaps reproducible",
     };
     let seen = format!(
-        "{} after {first} operations; {how} with these {}: {}",
-        wrong.seen,
-        operations.len(),
+        "{} after {} operations; {how} with these {}: {}",
+        found.wrong.seen,
+        found.first,
+        found.operations.len(),
         words.join("; ")
     );
-    g.breach("random operations", wrong.expected.clone(), seen)
+    g.breach("random operations", found.wrong.expected.clone(), seen)
 }

@@ -107,8 +107,7 @@ const SIZES: &[Promise] = &[
         "size.write.inside",
         "a write inside a file keeps its size",
         |g| {
-            g.put("a", &pattern(10_000))?;
-            let fd = g.reopened("a")?;
+            let fd = g.filled("a", &pattern(10_000))?;
             g.write("a", &fd, b"x", 5000).ready()?;
             g.stat("a").size(10_000)
         },
@@ -281,8 +280,7 @@ const SPACES: &[Promise] = &[
         "space.reserve.keeps-data",
         "fallocate over data keeps the data",
         |g| {
-            g.put("a", &pattern(10_000))?;
-            let fd = g.reopened("a")?;
+            let fd = g.filled("a", &pattern(10_000))?;
             allocate(g, &fd, FallocateFlags::empty(), 0, 10_000).able(&[])?;
             drop(fd);
             g.holds("a", &pattern(10_000))
@@ -292,8 +290,7 @@ const SPACES: &[Promise] = &[
         "space.reserve.inside",
         "fallocate inside a file keeps its size",
         |g| {
-            g.put("a", &pattern(10_000))?;
-            let fd = g.reopened("a")?;
+            let fd = g.filled("a", &pattern(10_000))?;
             allocate(g, &fd, FallocateFlags::empty(), 0, 100).able(&[])?;
             g.stat("a").size(10_000)
         },
@@ -302,8 +299,7 @@ const SPACES: &[Promise] = &[
         "space.keep-size",
         "fallocate with FALLOC_FL_KEEP_SIZE keeps the size",
         |g| {
-            g.put("a", b"0123")?;
-            let fd = g.reopened("a")?;
+            let fd = g.filled("a", b"0123")?;
             allocate(g, &fd, FallocateFlags::FALLOC_FL_KEEP_SIZE, 0, 100_000).able(&[])?;
             g.stat("a").size(4)?;
             g.holds("a", b"0123")
@@ -358,8 +354,7 @@ const SPACES: &[Promise] = &[
         "space.punch.size",
         "a hole punched across the end keeps the size",
         |g| {
-            g.put("a", &pattern(10_000))?;
-            let fd = g.reopened("a")?;
+            let fd = g.filled("a", &pattern(10_000))?;
             allocate(g, &fd, PUNCH, 5_000, 100_000).able(&[])?;
             g.stat("a").size(10_000)?;
             let mut wanted = pattern(10_000);
@@ -382,8 +377,7 @@ const SPACES: &[Promise] = &[
         "space.punch.again",
         "a punched hole can be written again",
         |g| {
-            g.put("a", &pattern(16 * KIB))?;
-            let fd = g.reopened("a")?;
+            let fd = g.filled("a", &pattern(16 * KIB))?;
             allocate(g, &fd, PUNCH, 0, 8 * 1024).able(&[])?;
             g.write("a", &fd, b"written again", 100).ok()?;
             let mut wanted = pattern(16 * KIB);
@@ -439,8 +433,7 @@ const SPACES: &[Promise] = &[
 /// promise.
 fn zeroes(g: &Ground, length: usize, how: FallocateFlags, range: Range<usize>) -> Kept {
     let mut wanted = pattern(length);
-    g.put("a", &wanted)?;
-    let fd = g.reopened("a")?;
+    let fd = g.filled("a", &wanted)?;
     allocate(g, &fd, how, range.start as i64, range.len() as i64).able(&[])?;
     drop(fd);
     wanted[range].fill(0);
@@ -449,8 +442,7 @@ fn zeroes(g: &Ground, length: usize, how: FallocateFlags, range: Range<usize>) -
 
 /// Expects fallocate of 64 KiB at 64 KiB to change the content of a file to `left`, by the promise.
 fn shifts(g: &Ground, content: &[u8], how: FallocateFlags, left: &[u8]) -> Kept {
-    g.put("a", content)?;
-    let fd = g.reopened("a")?;
+    let fd = g.filled("a", content)?;
     allocate(g, &fd, how, 64 * 1024, 64 * 1024).able(&[Errno::EINVAL])?;
     drop(fd);
     g.holds("a", left)

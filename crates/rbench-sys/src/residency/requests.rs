@@ -14,8 +14,9 @@ use rbench_core::mountinfo::unescape;
 
 use crate::mountinfo;
 
-/// Kind of all requests of a counter that does not distinguish kinds.
-pub use rbench_core::residency::TOTAL;
+/// Requests to one mount of this host, from all processes, and the kind of all requests of a counter
+/// that does not distinguish kinds. Kinds that FUSE does not have keep their own name in lower case.
+pub use rbench_core::residency::{Requests, TOTAL};
 
 /// Number of readings for measuring the cost of a reading.
 const TRIALS: usize = 6;
@@ -44,50 +45,6 @@ impl fmt::Display for Source {
             Source::MooseFs => "MooseFS .stats",
             Source::Nfs => "mountstats",
         })
-    }
-}
-
-/// Requests to one mount of this host, from all processes, by kind.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Requests {
-    /// Source of the counts.
-    pub source: Source,
-    /// Number by the name of the FUSE request (`lookup`, `getattr`, `read`, `readdir`
-    /// …), or [`TOTAL`] alone if kinds are not distinguished. Kinds that FUSE does
-    /// not have keep their own name in lower case.
-    pub by_kind: BTreeMap<String, u64>,
-}
-
-impl Requests {
-    /// Requests since `earlier`, a reading of the same counter. Kinds without any are
-    /// left out, also those that decreased ([`Requests::restarted`]).
-    pub fn since(&self, earlier: &Requests) -> Requests {
-        let difference = |(kind, now): (&String, &u64)| {
-            let then = earlier.by_kind.get(kind).copied().unwrap_or(0);
-            let count = now.saturating_sub(then);
-            (count > 0).then(|| (kind.clone(), count))
-        };
-        Requests {
-            source: self.source,
-            by_kind: self.by_kind.iter().filter_map(difference).collect(),
-        }
-    }
-
-    /// True if the counter decreased since `earlier`, like that of a restarted
-    /// client: differences are then invalid.
-    pub fn restarted(&self, earlier: &Requests) -> bool {
-        let now = |kind| self.by_kind.get(kind).copied().unwrap_or(0);
-        earlier.by_kind.iter().any(|(kind, then)| now(kind) < *then)
-    }
-
-    /// Requests of all kinds.
-    pub fn total(&self) -> u64 {
-        self.by_kind.values().sum()
-    }
-
-    /// True if kinds are distinguished.
-    pub fn has_kinds(&self) -> bool {
-        !self.by_kind.contains_key(TOTAL)
     }
 }
 
@@ -182,7 +139,10 @@ impl RequestCounter {
             }
         }
         self.readings += 1;
-        Ok(Requests { source, by_kind })
+        Ok(Requests {
+            source: source.to_string(),
+            by_kind,
+        })
     }
 }
 
@@ -352,7 +312,7 @@ mod tests {
     #[test]
     fn a_counter_that_went_back_was_started_again() {
         let at = |pairs: &[(&str, u64)]| Requests {
-            source: Source::JuiceFs,
+            source: Source::JuiceFs.to_string(),
             by_kind: map(pairs),
         };
         let earlier = at(&[("open", 5), ("read", 7)]);
@@ -444,7 +404,7 @@ device host:/b mounted on /mnt/b with fstype nfs statvers=1.1
     #[test]
     fn the_difference_leaves_out_what_did_not_happen() {
         let at = |pairs| Requests {
-            source: Source::JuiceFs,
+            source: Source::JuiceFs.to_string(),
             by_kind: map(pairs),
         };
         let earlier = at(&[("read", 5), ("open", 2), ("flush", 9)]);

@@ -28,10 +28,8 @@ fn a_sequence_of_operations_reads_as_lines() {
     assert_eq!(fs.receiving(Call::Read, fd, &mut buffer), Ok(5000));
     assert_eq!(buffer[4999..5001], [0, 7]);
     assert_eq!(fs.receiving(Call::Read, fd, &mut buffer), Ok(0));
-    assert_eq!(
-        fs.on_file(Call::Truncate(By::File, 9), fd),
-        Err(Errno::EINVAL)
-    );
+    let cut = fs.on_file(Call::Truncate(By::File, 9), fd);
+    assert_eq!(cut, Err(Errno::EINVAL));
     assert_eq!(fs.close(fd), Ok(()));
     assert_eq!(fs.on_path(Call::Stat(By::Link), c"tree.0.0/f"), Ok(5000));
     assert_eq!(fs.on_paths(Call::Rename(0), c"tree.0.0", c"t"), Ok(0));
@@ -64,27 +62,16 @@ fn a_sequence_of_operations_reads_as_lines() {
 #[test]
 fn absolute_paths_are_recorded_as_given_and_start_from_directories_that_are_told() {
     let fs = TraceFs::with_directories(&["/mnt/x", "/mnt/y", "here"]);
-    assert_eq!(fs.on_path(Call::MKDIR, c"/mnt/x/test-dir.0-0"), Ok(0));
-    assert_eq!(
-        fs.on_path(Call::MKDIR, c"/mnt/x//test-dir.0-0/mdtest_tree.0/"),
-        Ok(0)
-    );
-    assert_eq!(
-        fs.on_path(Call::MKNOD, c"/mnt/x/test-dir.0-0/mdtest_tree.0/file"),
-        Ok(0)
-    );
-    let fd = fs.open(
-        c"/mnt/x/test-dir.0-0/mdtest_tree.0/file",
-        OpenFlags::WRITE_EXISTING,
-    );
+    let mkdir = |path| fs.on_path(Call::MKDIR, path);
+    let file = c"/mnt/x/test-dir.0-0/mdtest_tree.0/file";
+    assert_eq!(mkdir(c"/mnt/x/test-dir.0-0"), Ok(0));
+    assert_eq!(mkdir(c"/mnt/x//test-dir.0-0/mdtest_tree.0/"), Ok(0));
+    assert_eq!(fs.on_path(Call::MKNOD, file), Ok(0));
+    let fd = fs.open(file, OpenFlags::WRITE_EXISTING);
     assert_eq!(fs.close(fd.expect("it was made")), Ok(()));
     assert_eq!(fs.on_path(Call::Sync, c""), Ok(0));
-    assert_eq!(fs.on_path(Call::MKDIR, c"/elsewhere/d"), Err(Errno::ENOENT));
-    assert_eq!(
-        fs.on_path(Call::MKDIR, c"mnt/x/d"),
-        Err(Errno::ENOENT),
-        "it is relative"
-    );
+    assert_eq!(mkdir(c"/elsewhere/d"), Err(Errno::ENOENT));
+    assert_eq!(mkdir(c"mnt/x/d"), Err(Errno::ENOENT), "it is relative");
     assert_eq!(
         fs.lines(),
         [
@@ -105,11 +92,9 @@ fn absolute_paths_are_recorded_as_given_and_start_from_directories_that_are_told
     assert_eq!(entries(c"here"), Ok(0));
     // Linux may give this error to the root user.
     assert_eq!(fs.on_path(Call::Rmdir, c"/"), Err(Errno::EBUSY));
-    assert_eq!(
-        fs.on_paths(Call::Rename(0), c"/", c"/mnt/z"),
-        Err(Errno::EBUSY)
-    );
-    assert_eq!(fs.on_path(Call::MKDIR, c"/"), Err(Errno::EEXIST));
+    let moved = fs.on_paths(Call::Rename(0), c"/", c"/mnt/z");
+    assert_eq!(moved, Err(Errno::EBUSY));
+    assert_eq!(mkdir(c"/"), Err(Errno::EEXIST));
 }
 
 #[test]
@@ -132,10 +117,7 @@ fn a_fork_shares_the_tree_and_has_a_log_of_its_own() {
 #[test]
 fn recorders_can_share_a_log_without_sharing_a_tree() {
     let log = Log::default();
-    let (a, b) = (
-        TraceFs::with_log(Arc::clone(&log)),
-        TraceFs::with_log(Arc::clone(&log)),
-    );
+    let [a, b] = [&log, &log].map(|log| TraceFs::with_log(Arc::clone(log)));
     assert_eq!(a.on_path(Call::MKDIR, c"d"), Ok(0));
     assert_eq!(a.clone().on_path(Call::MKDIR, c"d"), Err(Errno::EEXIST));
     assert_eq!(b.on_path(Call::MKDIR, c"d"), Ok(0));
@@ -150,40 +132,20 @@ fn extended_attributes_are_those_of_the_file() {
     let mut buffer = [0; 40];
     let fd = fs.open(c"f", OpenFlags::CREATE_NEW);
     let fd = fd.expect("a new name");
-    assert_eq!(
-        fs.receiving(Call::Listxattr(By::File), fd, &mut buffer),
-        Ok(0)
-    );
-    assert_eq!(
-        fs.sending(Call::Setxattr(By::File, Some(c"user.b"), 0), fd, b"value"),
-        Ok(0)
-    );
-    assert_eq!(
-        fs.sending(Call::Setxattr(By::File, Some(c"user.a"), 0), fd, b""),
-        Ok(0)
-    );
-    assert_eq!(
-        fs.receiving(Call::Getxattr(By::File, Some(c"user.b")), fd, &mut buffer),
-        Ok(5)
-    );
+    let set = |name, value: &[u8]| fs.sending(Call::Setxattr(By::File, Some(name), 0), fd, value);
+    let get = |into: &mut [u8]| fs.receiving(Call::Getxattr(By::File, Some(c"user.b")), fd, into);
+    let list = |into: &mut [u8]| fs.receiving(Call::Listxattr(By::File), fd, into);
+    let remove = || fs.on_file(Call::Removexattr(By::File, Some(c"user.a")), fd);
+    assert_eq!(list(&mut buffer), Ok(0));
+    assert_eq!(set(c"user.b", b"value"), Ok(0));
+    assert_eq!(set(c"user.a", b""), Ok(0));
+    assert_eq!(get(&mut buffer), Ok(5));
     assert_eq!(&buffer[..6], b"value\0");
-    assert_eq!(
-        fs.receiving(Call::Getxattr(By::File, Some(c"user.b")), fd, &mut []),
-        Err(Errno::ERANGE)
-    );
-    assert_eq!(
-        fs.receiving(Call::Listxattr(By::File), fd, &mut buffer),
-        Ok(14)
-    );
+    assert_eq!(get(&mut []), Err(Errno::ERANGE));
+    assert_eq!(list(&mut buffer), Ok(14));
     assert_eq!(&buffer[..14], b"user.a\0user.b\0");
-    assert_eq!(
-        fs.on_file(Call::Removexattr(By::File, Some(c"user.a")), fd),
-        Ok(0)
-    );
-    assert_eq!(
-        fs.on_file(Call::Removexattr(By::File, Some(c"user.a")), fd),
-        Err(Errno::ENODATA)
-    );
+    assert_eq!(remove(), Ok(0));
+    assert_eq!(remove(), Err(Errno::ENODATA));
     assert_eq!(fs.sending(Call::WriteAt(7), fd, b"12"), Ok(2));
     assert_eq!(fs.on_path(Call::Chmod(By::Path, 0o600), c"f"), Ok(0));
     assert_eq!(fs.on_path(Call::Utimes(By::Link, Some(1)), c"f"), Ok(0));

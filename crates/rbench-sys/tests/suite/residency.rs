@@ -177,7 +177,7 @@ mod needs_fuse {
                 work(&folder);
                 let done = bed.settled();
                 let found = read().since(&before);
-                assert_eq!(found.source, Source::JuiceFs);
+                assert_eq!(found.source, Source::JuiceFs.to_string());
                 let mut expect = between(&done, &account);
                 assert!(expect["create"] > 0 && found.has_kinds());
                 (10..20)

@@ -43,7 +43,7 @@ fn check(words: &str, permitted: &[u64], current: &[u64]) {
     let history = history(words);
     let block = history.block(FILE, BLOCK).expect("written");
     let mut may: Vec<u64> = block.permitted().collect();
-    if block.durable().is_none() {
+    if block.durable.is_none() {
         may.insert(0, 0);
     }
     assert_eq!(may, permitted, "{words}");
@@ -217,7 +217,7 @@ proptest! {
         let (found, history) = simulate(seed, steps, depth);
         if let Some(block) = history.block(FILE, BLOCK) {
             let permitted = if found == 0 {
-                block.durable().is_none()
+                block.durable.is_none()
             } else {
                 block.permitted().any(|generation| generation == found)
             };

@@ -25,12 +25,12 @@ impl Clients<'_, '_> {
         .await?;
         let (go, _) = self.group.instant().await?;
         let file = path.clone();
-        self.each(|me| move |stop: &dyn Fn() -> bool| append(&file, me, go, stop))
+        self.each(|me| Some(move |stop: &dyn Fn() -> bool| append(&file, me, go, stop)))
             .await?;
         let (file, clients) = (path.clone(), self.ranks.len());
         let within = (self.longest / 2).min(Duration::from_secs(10));
         let read = move |stop: &dyn Fn() -> bool| records(&file, clients, within, stop);
-        let met = self.each(|_| read).await?;
+        let met = self.each(|_| Some(read)).await?;
         let mut worst = (0, Records::default(), 0);
         for (client, found) in met.into_iter().enumerate() {
             let found = found.ok_or_else(End::incomplete)?;
@@ -83,13 +83,10 @@ impl Clients<'_, '_> {
             }
             let met = self.meet(part).await?.into_iter().enumerate();
             for (to, found) in met.filter(|(to, _)| *to != actor) {
-                let Stays {
-                    listings: tries,
-                    wrong: violations,
-                    example: seen,
-                } = found.ok_or_else(End::incomplete)?;
+                let found = found.ok_or_else(End::incomplete)?;
+                let (tries, violations) = (found.listings, found.wrong);
                 if violations > 0 {
-                    example.get_or_insert(format!("{seen} {}", self.client(to)));
+                    example.get_or_insert(format!("{} {}", found.example, self.client(to)));
                 }
                 counted.tries += tries;
                 counted.violations += violations;

@@ -47,7 +47,7 @@ impl Clients<'_, '_> {
         })
         .await?;
         let place = directory.clone();
-        self.each(|me| move |_: &dyn Fn() -> bool| race.prepare_own(&place, me, ROUNDS))
+        self.each(|me| Some(move |_: &dyn Fn() -> bool| race.prepare_own(&place, me, ROUNDS)))
             .await?;
         // A late client does not take part in the race.
         self.group.keep_time_at_the_end().await?;

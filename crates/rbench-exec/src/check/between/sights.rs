@@ -64,18 +64,10 @@ type Acts = (Vec<Hand>, Vec<(Nanos, Nanos)>);
 impl Round {
     /// The items that a client watches: where pollers disturb each other, each item has one.
     fn items(self, sight: &Sight, client: usize) -> impl Iterator<Item = usize> + use<> {
-        let Round {
-            number,
-            actor,
-            clients,
-            width,
-            check: _,
-        } = self;
         let alone = sight.lock.is_some();
-        let place = (client + clients - actor).wrapping_sub(1) % clients;
-        (0..width).filter(move |item| {
-            client != actor && (!alone || (item + number) % (clients - 1) == place)
-        })
+        let place = (client + self.clients - self.actor).wrapping_sub(1) % self.clients;
+        let mine = move |item: usize| (item + self.number) % (self.clients - 1) == place;
+        (0..self.width).filter(move |item| client != self.actor && (!alone || mine(*item)))
     }
 }
 
@@ -140,13 +132,8 @@ impl Clients<'_, '_> {
     }
 
     async fn round(&self, sight: &'static Sight, round: Round) -> Result<Found, End> {
-        let Round {
-            check,
-            number,
-            actor,
-            ..
-        } = round;
-        let directory = self.directory(check, &format!("-{actor}-{number}"));
+        let Round { number, actor, .. } = round;
+        let directory = self.directory(round.check, &format!("-{actor}-{number}"));
         let spots: Vec<Spot> = (0..round.width)
             .map(|number| Spot {
                 directory: directory.clone(),
@@ -353,19 +340,11 @@ fn watch(
 
 /// Converts its instants to another clock.
 fn on_clock(seen: Watched, there: impl Fn(Nanos) -> Nanos) -> Watched {
-    let Watched {
-        settled,
-        other,
-        odd,
-        first,
-        back,
-    } = seen;
     Watched {
-        settled: settled.map(&there),
-        other: other.map(|(began, what)| (there(began), what)),
-        odd,
-        first: first.map(&there),
-        back,
+        settled: seen.settled.map(&there),
+        other: seen.other.map(|(began, what)| (there(began), what)),
+        first: seen.first.map(&there),
+        ..seen
     }
 }
 

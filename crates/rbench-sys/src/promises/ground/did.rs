@@ -60,6 +60,16 @@ impl<T> Did<T> {
         Breach(Box::new(kind(failed(self.call, errno, self.path))))
     }
 
+    /// Converts the answer.
+    pub(super) fn map<U>(self, convert: impl FnOnce(T) -> U) -> Did<U> {
+        Did {
+            call: self.call,
+            path: self.path,
+            stopped: self.stopped,
+            result: self.result.map(convert),
+        }
+    }
+
     /// Ends an attempt that must stop.
     fn going_on(self) -> Result<Did<T>, Breach> {
         match self.stopped {

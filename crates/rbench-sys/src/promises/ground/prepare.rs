@@ -34,6 +34,16 @@ impl Ground<'_> {
         self.write(&name, &fd, content, 0).ready()
     }
 
+    /// Creates a file with this content, and opens it for reading and writing.
+    pub(in crate::promises) fn filled(
+        &self,
+        name: &str,
+        content: &[u8],
+    ) -> Result<OwnedFd, Breach> {
+        self.put(name, content)?;
+        self.reopened(name)
+    }
+
     /// Creates a directory that its owner, group and others may use.
     pub(in crate::promises) fn dir(&self, name: impl AsRef<Path>) -> Result<(), Breach> {
         self.mkdir(name, 0o755).ready()

@@ -24,7 +24,7 @@ pub(super) fn check<S: Subject>(g: &Ground) -> Result<(), Breach> {
     let ends = || ended.load(Ordering::Relaxed);
     let results: Vec<Result<usize, Breach>> = std::thread::scope(|scope| {
         let work = |worker: usize| {
-            let (shared, ends) = (g.shared(), &ends);
+            let (shared, ends) = (g.shared.clone(), &ends);
             scope.spawn(move || {
                 let own = shared.ground(worker, ends);
                 run::<S>(&own, worker * SUBJECTS, OPERATIONS / WORKERS)

@@ -130,6 +130,8 @@ CASES = {
                 ("same", f"{WRITE} --io_size=160k --loops=2"), ("same", f"{WRITE} --io_size=66k --loops=2"),
                 ("same", f"{WRITE} --io_size=16k --loops=3"), ("same", f"{WRITE} --io_size=160k --verify=crc32c"),
                 ("same", f"{READ} --io_size=160k --loops=4"), ("same", f"{WRITE} --io_size=160k --number_ios=30"),
+                ("same", "--rw=randread --norandommap --size=64k --io_size=96k --loops=2"),
+                ("same", "--rw=write --bs=64k,4k --size=64k --io_size=160k"),
                 ("same", f"{TRIMWRITE} --io_size=16k"), ("same", f"{TRIM} --io_size=128k"),
                 ("same", "--rw=read --io_size=50% --filename={dir}/have"), ("fails", f"{READ} --io_size=200%")],
     # With offload fio 3.33 itself sometimes hangs, even when reading: see rbench-exec, jobs/course.rs.

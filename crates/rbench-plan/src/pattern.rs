@@ -181,8 +181,9 @@ pub struct Steps {
     rest: bool,
     drawing: Drawing,
     budget: Budget,
-    /// Bytes of this pass.
+    /// Most bytes and operations of this pass.
     pass_bytes_max: u64,
+    pass_ios_max: u64,
     /// True if a pass ends with its files.
     all_of_files: bool,
     /// Files in current use; `done` of them are complete.
@@ -301,6 +302,7 @@ impl Steps {
                     || pattern.distribution == Distribution::Uniform && !pattern.repeats),
             mixer: place::Mixer::new(rules.seed, rules.worker),
             pass_bytes_max: budget.pass.min(budget.all),
+            pass_ios_max: budget.ios,
             all_of_files: bytes.is_none(),
             total,
             rest: bytes.is_none()
@@ -542,7 +544,7 @@ impl Steps {
         let left = self.budget.all.saturating_sub(self.bytes_before);
         self.pass_bytes_max = self.budget.pass.min(left);
         let ios_left = self.budget.all_ios.saturating_sub(self.issued_before);
-        self.budget.ios = self.budget.ios.min(ios_left);
+        self.pass_ios_max = self.budget.ios.min(ios_left);
         if left == 0 || ios_left == 0 {
             self.budget.passes = self.pass;
         }
@@ -581,7 +583,7 @@ impl Steps {
             self.retire();
             over = self.is_short_of_room();
         }
-        if (self.pass_bytes >= self.pass_bytes_max || self.pass_ios >= self.budget.ios || over)
+        if (self.pass_bytes >= self.pass_bytes_max || self.pass_ios >= self.pass_ios_max || over)
             && !self.owes_a_write(&step)
         {
             step.ends_pass = true;

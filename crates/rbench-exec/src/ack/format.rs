@@ -421,21 +421,17 @@ impl Record {
     /// Encodes it for `position` (from 0) of the journal with this key.
     #[inline]
     pub(super) fn to_words(self, position: u64, journal: u64) -> [u64; 4] {
-        let low = u64::from(self.length) | (self.kind as u64) << 32;
-        let sum = key(&[
-            journal,
-            position,
-            self.file,
-            self.offset,
-            self.generation,
-            low,
-        ]);
-        [
-            self.file,
-            self.offset,
-            self.generation,
-            low | (sum >> 40) << 40,
-        ]
+        // Every field is in the sum.
+        let Record {
+            kind,
+            file,
+            offset,
+            generation,
+            length,
+        } = self;
+        let low = u64::from(length) | (kind as u64) << 32;
+        let sum = key(&[journal, position, file, offset, generation, low]);
+        [file, offset, generation, low | (sum >> 40) << 40]
     }
 
     /// Encodes it for `position` (from 0) of the journal with this header.

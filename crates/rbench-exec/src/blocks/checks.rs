@@ -339,7 +339,7 @@ impl BlockRunner {
     }
 
     /// Checks what an earlier run wrote: one pass where time decided how many it made, and each block
-    /// once where it wrote blocks again within a pass.
+    /// once where random writes of a pass may repeat.
     pub(super) fn verify_only(&mut self, gate: &Gate, meter: &mut Meter) {
         let steps = self.pattern.steps.clone();
         self.pattern.generation = u64::MAX;

@@ -252,7 +252,8 @@ pub(super) fn earlier(
     let mut start = Vec::new();
     if is_file {
         let mut bounded = io::Read::by_ref(&mut file).take(most);
-        bounded.read_to_end(&mut start)?;
+        // A file that could be opened is there: no error of reading it says otherwise.
+        bounded.read_to_end(&mut start).map_err(io::Error::other)?;
     }
     match is_file && is_one(&start) {
         true => Ok(Some(file)),

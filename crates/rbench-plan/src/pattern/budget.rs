@@ -1,7 +1,7 @@
 //! How much a worker moves: passes, and their bytes and operations.
 
-use super::Steps;
-use crate::jobs::JobPlan;
+use super::largest;
+use crate::jobs::{Each, JobPlan};
 
 /// Limits of a worker's work.
 #[derive(Debug, Clone, Copy)]
@@ -45,11 +45,11 @@ impl Budget {
 
     /// Like `io_size` of fio: a pass goes over the files once, and passes follow until this many
     /// bytes have been moved, including those that are read back, but for less than a block. In all,
-    /// the passes write and read at most `io_size` times the loops. Random writes that may repeat
-    /// are one pass.
+    /// the passes move at most `io_size` times the loops. Random operations that may repeat are one
+    /// pass.
     fn repeated(self, job: &JobPlan, total: u64, bytes: u64) -> Budget {
         let directions = job.pattern.directions;
-        let repeats = directions.write && directions.random && job.pattern.repeats;
+        let repeats = directions.random && job.pattern.repeats;
         if self.passes == u64::MAX {
             let pass = if repeats { total.max(bytes) } else { total };
             return Budget { pass, ..self };
@@ -64,7 +64,9 @@ impl Budget {
         };
         let read_back = if checks { u128::from(writes) } else { 0 };
         let moved = (u128::from(pass) * (100 + read_back) / 100).max(1);
-        let wanted = bytes.checked_sub(Steps::length_max(job));
+        let Each { read, write, trim } = &job.pattern.sizes;
+        let block = largest(read).max(largest(write)).max(largest(trim));
+        let wanted = bytes.checked_sub(block);
         let wanted = wanted.map_or(0, |bytes| u128::from(bytes) / moved + 1);
         let possible = all.div_ceil(pass.max(1));
         let passes = u64::try_from(wanted).unwrap_or(u64::MAX);

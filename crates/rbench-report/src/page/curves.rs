@@ -36,9 +36,12 @@ pub fn section(all: &SeriesResult, i: usize) -> Markup {
 fn warnings(all: &SeriesResult) -> Markup {
     let notes = series::notes(all);
     let demonstrates = demonstrates(all);
+    // Notes leave out warnings of steps that are meant to be too fast.
+    let mut results = all.cells.iter().filter_map(|cell| cell.result.as_ref());
+    let warned = results.any(|result| !result.warnings.is_empty());
     html! {
         @if notes.is_empty() && all.complete && !demonstrates {
-            p.fine { "Every cell is complete, and there is no warning." }
+            p.fine { "Every cell is complete" @if !warned { ", and there is no warning" } "." }
         } @else { ul.warnings {
             @if demonstrates { li { b { "demonstration: " } "rbench's built-in file system in memory, not your storage." } }
             @if !all.complete { li { b { "incomplete: " } "not every cell reached its end." } }

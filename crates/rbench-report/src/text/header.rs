@@ -292,7 +292,11 @@ fn left_out(result: &RunResult) -> Vec<String> {
     if command.get(1).is_none_or(|word| word != "meta") || !timed || chosen {
         return Vec::new();
     }
-    let left = match result.spec.contains_key("files-only") {
+    let ring = result
+        .spec
+        .get("engine")
+        .is_some_and(|engine| engine == "io_uring");
+    let left = match ring || result.spec.contains_key("files-only") {
         true => "tree-create, tree-remove: not with --time or --rate",
         false => {
             "tree-create, tree-remove: not with --time or --rate; dir-list: only if --phases names it"

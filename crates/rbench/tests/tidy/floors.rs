@@ -142,8 +142,8 @@ const HOUSES: &[House] = &[
         floors: &[
             "kind store sync",
             "broken delay fault hang mount observed passthrough paths servers",
-            "config damage memory stats",
-            "control",
+            "config damage stats",
+            "control memory",
             "cut service",
             "session",
             "serve",

@@ -344,7 +344,8 @@ fn on_clock(seen: Watched, there: impl Fn(Nanos) -> Nanos) -> Watched {
         settled: seen.settled.map(&there),
         other: seen.other.map(|(began, what)| (there(began), what)),
         first: seen.first.map(&there),
-        ..seen
+        odd: seen.odd,
+        back: seen.back,
     }
 }
 

@@ -272,6 +272,7 @@ fn blocks_that_an_earlier_run_wrote_again_in_a_pass_are_checked_once_as_with_fio
         ("--rw=randwrite --io_size=64k", 8, 8),
         ("--rw=write --loops=2", 16, 16),
         ("--rw=randwrite --loops=2", 16, 16),
+        ("--rw=write --io_size=128k", 16, 16),
         ("--rw=write --io_size=64k --loops=2", 16, 16),
         ("--rw=randwrite --io_size=64k --loops=2", 16, 16),
     ] {

@@ -67,7 +67,7 @@ fn plan(fio: Fio) -> Result<Plan, String> {
     facts().plan(Common::default(), Workload::Fio(Box::new(fio)))
 }
 
-/// The plan of so many iterations of these jobs.
+/// The plan of this number of iterations of these jobs.
 fn repeated(fio: Fio, iterations: u32) -> Result<(JobsPlan, Vec<String>), String> {
     let common = Common {
         iterations: Some(iterations),

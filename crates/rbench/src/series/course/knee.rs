@@ -122,6 +122,11 @@ fn least_each(done: [u64; 3]) -> u64 {
     rarest.map_or(1, |rarest| all.div_ceil(rarest))
 }
 
+/// True if a step could not be judged or did not finish, which ends the search.
+fn cannot_go_on(so_far: &SeriesResult, knee: &KneeResult) -> bool {
+    knee.trouble.is_some() || so_far.cells.iter().any(|cell| !cell.is_complete())
+}
+
 impl Course for Knee {
     fn kind(&self) -> &'static str {
         "knee"
@@ -189,6 +194,9 @@ impl Course for Knee {
     fn ended(&self, index: u32, so_far: &SeriesResult) -> Option<String> {
         let first = so_far.cells.first()?;
         let knee = so_far.knee.as_ref()?;
+        if cannot_go_on(so_far, knee) {
+            return None;
+        }
         let reached = self.closed(first, knee)?.reached;
         let tried: Vec<Tried> = knee.steps.iter().filter_map(tried).collect();
         // Of the first step, and while the search goes down: those steps take longer.
@@ -221,8 +229,7 @@ impl Course for Knee {
             return Some((0, self.cell(self.search.first(), [0; 3])));
         };
         let knee = so_far.knee.as_ref()?;
-        // A step that cannot be judged ends the search.
-        if knee.trouble.is_some() || so_far.cells.iter().any(|cell| !cell.is_complete()) {
+        if cannot_go_on(so_far, knee) {
             return None;
         }
         let Closed {

@@ -201,6 +201,12 @@ fn offsets_budgets_and_passes_are_kept() {
         });
         assert_eq!(counted, expected, "{number_ios} {loops}");
     }
+    // Work repeats after a pass, however much is left.
+    let mut plan = plan.clone();
+    (plan.pace.number_ios, plan.pace.loops) = (Some(10), 2);
+    let mut all = Steps::new(&plan, 0, |_| 64 * KIB);
+    assert_eq!((all.once(), all.by_ref().count()), (Some(10), 20));
+    assert_eq!(all.once(), Some(10));
 }
 
 #[test]

@@ -625,3 +625,17 @@ proptest::proptest! {
         proptest::prop_assert!(summary.before.iter().all(|one| !one.path.starts_with(b"/")));
     }
 }
+
+#[test]
+fn seeks_are_replayed_from_where_they_count() {
+    let seek = |whence: &str| format!("1 1.0 lseek(3, 0, {whence}) = 0\n");
+    let known = ["SEEK_SET", "SEEK_CUR", "SEEK_END", "SEEK_DATA", "SEEK_HOLE"];
+    let open = "1 1.0 openat(AT_FDCWD, \"a\", O_RDONLY) = 3\n";
+    let seeks = known.map(seek).concat() + &seek("SEEK_OTHER");
+    let out = read_as(Format::Strace, &format!("{open}{seeks}")).expect("read");
+    let calls = out.ops.iter().map(|op| format!("{:?}", op.call));
+    let seeks: Vec<String> = calls.filter(|call| call.starts_with("Seek")).collect();
+    let expected: Vec<String> = (0..5).map(|whence| format!("Seek(0, {whence})")).collect();
+    assert_eq!(seeks, expected);
+    assert_eq!(left_out(&out), [(why::OTHER, 1)]);
+}

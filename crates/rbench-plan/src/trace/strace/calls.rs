@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use rbench_core::{By, Call, Nanos, linux};
 
-use super::text::{LEFT_OUT, OTHERS, flags, number, string};
+use super::text::{LEFT_OUT, OTHERS, WHENCE, flags, number, string};
 use super::{Descriptor, Early, FORKS, File, Finished, Shared, State, Taken};
 use crate::trace::names::{Unmapped, absolute};
 use crate::trace::{Kind, MODES, Name, Op, Other, Out, Outcome, Target, Told, why};
@@ -549,10 +549,9 @@ impl State {
             }
             "lseek" | "_llseek" => {
                 let (file, offset, whence) = (file()?, made.number(1)?, made.arg(2)?);
-                match whence.starts_with("SEEK_") {
-                    true => Op::on_file(file, Call::Seek(offset, flags(whence))),
-                    false => return Err(Skip::LeftOut(why::OTHER)),
-                }
+                let whence = WHENCE.iter().position(|word| *word == whence);
+                let whence = whence.ok_or(Skip::LeftOut(why::OTHER))?;
+                Op::on_file(file, Call::Seek(offset, whence as i32))
             }
             "fsync" => Op::on_file(file()?, Call::Fsync),
             "fdatasync" => Op::on_file(file()?, Call::Fdatasync),

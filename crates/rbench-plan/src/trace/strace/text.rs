@@ -251,7 +251,7 @@ pub fn flags(text: &str) -> i32 {
 }
 
 /// Words of other calls' flags, with their values.
-const WORDS: [(&str, i32); 18] = [
+const WORDS: [(&str, i32); 13] = [
     ("R_OK", 4),
     ("W_OK", 2),
     ("X_OK", 1),
@@ -265,12 +265,10 @@ const WORDS: [(&str, i32); 18] = [
     ("FALLOC_FL_INSERT_RANGE", 32),
     ("XATTR_CREATE", 1),
     ("XATTR_REPLACE", 2),
-    ("SEEK_SET", 0),
-    ("SEEK_CUR", 1),
-    ("SEEK_END", 2),
-    ("SEEK_DATA", 3),
-    ("SEEK_HOLE", 4),
 ];
+
+/// The words of `lseek`, in the order of their values.
+pub const WHENCE: [&str; 5] = ["SEEK_SET", "SEEK_CUR", "SEEK_END", "SEEK_DATA", "SEEK_HOLE"];
 
 /// Reads a string in quotes with its escapes; `None` if it is not one, or is cut off.
 pub fn string(arg: &str) -> Option<Vec<u8>> {

@@ -40,7 +40,7 @@ use super::buffers::Buffers;
 use super::contract::{
     Completion, Engine, EngineConfig, EngineCounts, EngineInfo, Request, Transfer,
 };
-use super::progress::Slots;
+use super::progress::advance;
 use super::synchronous::at_once;
 use crate::files::Advice;
 
@@ -51,6 +51,15 @@ pub const INFO: EngineInfo = EngineInfo {
     depth_max: 16_384,
     ..EngineInfo::of(make)
 };
+
+/// State of a slot.
+#[derive(Clone, Copy)]
+struct Slot {
+    /// `None` while the slot is free.
+    request: Option<Request>,
+    /// Bytes moved until now.
+    moved: usize,
+}
 
 struct Uring {
     ring: IoUring,
@@ -65,7 +74,7 @@ struct Uring {
     polled_device: bool,
     /// Requests that are queued and not handed over.
     queued: usize,
-    slots: Slots,
+    slots: Vec<Slot>,
     /// Number of slots that are not free, except those in `ready`.
     under_way: usize,
     /// Trims, which complete without the kernel's queue.
@@ -78,6 +87,10 @@ fn make(mut config: EngineConfig) -> Result<Box<dyn Engine>, Errno> {
     let options = &config.options;
     let ring = open_ring(config.depth as u32, options, config.goes_round)?;
     let registered = Registered::new(&ring, &buffers, options)?;
+    let free = Slot {
+        request: None,
+        moved: 0,
+    };
     Ok(Box::new(Uring {
         ring,
         buffers: ManuallyDrop::new(buffers),
@@ -86,7 +99,7 @@ fn make(mut config: EngineConfig) -> Result<Box<dyn Engine>, Errno> {
         polled_queue: options.sqthread_poll,
         polled_device: options.hipri,
         queued: 0,
-        slots: Slots::new(config.depth),
+        slots: vec![free; config.depth],
         under_way: 0,
         ready: Vec::with_capacity(config.depth),
         counts: EngineCounts::default(),
@@ -230,14 +243,17 @@ impl Uring {
         let handed_over = self.flush();
         self.counts.submits[EngineCounts::bucket(1)] += 1;
         let result = handed_over.and_then(|()| at_once(&request, &mut self.counts.again));
-        self.slots.put(slot, request);
+        self.slots[slot].request = Some(request);
         self.ready.push(Completion { slot, result });
     }
 
     /// Appends completed trims.
     #[cold]
     fn take_ready(&mut self, done: &mut Vec<Completion>) {
-        self.slots.release(&mut self.ready, done);
+        for completion in &self.ready {
+            self.slots[completion.slot].request = None;
+        }
+        done.append(&mut self.ready);
     }
 
     /// Like [`Uring::take_ready`] while the kernel has no requests in flight.
@@ -257,16 +273,24 @@ impl Uring {
         let again = &mut self.counts.again;
         for completion in completions {
             let number = completion.user_data() as usize;
+            let slot = &mut self.slots[number];
+            let Some(request) = slot.request else {
+                unreachable!("slot {number} completed twice");
+            };
             let returned = completion.result();
             let returned = usize::try_from(returned).map_err(|_| Errno::from_raw(-returned));
-            match self.slots.advance(number, returned, again) {
-                Ok(completion) => {
+            match advance(&request, &mut slot.moved, returned, again) {
+                Some(result) => {
+                    slot.request = None;
                     self.under_way -= 1;
-                    done.push(completion);
+                    done.push(Completion {
+                        slot: number,
+                        result,
+                    });
                 }
-                Err((request, moved)) => {
+                None => {
                     let memory = (&*self.buffers, &self.registered);
-                    let rest = self.entries.entry(memory, number, &request, moved);
+                    let rest = self.entries.entry(memory, number, &request, slot.moved);
                     push(&mut queue, &rest);
                     self.queued += 1;
                 }
@@ -284,8 +308,10 @@ impl Uring {
 
 impl Engine for Uring {
     fn buffer(&mut self, slot: usize) -> &mut [u8] {
-        let is_free = self.slots.is_free(slot);
-        assert!(is_free, "the buffer of slot {slot} is in use");
+        assert!(
+            self.slots[slot].request.is_none(),
+            "the buffer of slot {slot} is in use"
+        );
         self.buffers.slice(slot)
     }
 
@@ -299,7 +325,7 @@ impl Engine for Uring {
 
     #[inline]
     fn submit(&mut self, slot: usize, request: Request) {
-        assert!(self.slots.is_free(slot), "slot {slot} is in use");
+        assert!(self.slots[slot].request.is_none(), "slot {slot} is in use");
         if request.transfer == Transfer::Trim {
             return self.trim(slot, request);
         }
@@ -307,7 +333,10 @@ impl Engine for Uring {
         let whole = self.entries.entry(memory, slot, &request, 0);
         push(&mut self.ring.submission(), &whole);
         self.queued += 1;
-        self.slots.put(slot, request);
+        self.slots[slot] = Slot {
+            request: Some(request),
+            moved: 0,
+        };
         self.under_way += 1;
     }
 
@@ -392,7 +421,7 @@ impl Drop for Uring {
     /// Waits for the requests in flight: the kernel may still write to the buffers. If
     /// waiting is impossible, they are leaked until the process ends.
     fn drop(&mut self) {
-        let mut done = Vec::with_capacity(self.slots.count());
+        let mut done = Vec::with_capacity(self.slots.len());
         while self.under_way > 0 {
             if self.wait(&mut done).is_err() {
                 return;

@@ -30,7 +30,7 @@ use super::buffers::Buffers;
 use super::contract::{
     Completion, Engine, EngineConfig, EngineCounts, EngineInfo, Request, Transfer,
 };
-use super::progress::Slots;
+use super::progress::advance;
 use super::synchronous::at_once;
 use crate::calls::{self, IoEvent};
 
@@ -50,6 +50,15 @@ const IOCB_CMD_PWRITEV: u16 = 8;
 /// Time for which the kernel may have no room for a request while none is in flight.
 const ROOM_WITHIN: Duration = Duration::from_secs(30);
 
+/// State of a slot.
+#[derive(Clone, Copy)]
+struct Slot {
+    /// `None` while the slot is free.
+    request: Option<Request>,
+    /// Bytes moved until now.
+    moved: usize,
+}
+
 struct Aio {
     context: usize,
     /// The ring, with `userspace_reap` and if it has the known form.
@@ -58,7 +67,7 @@ struct Aio {
     flags: [i32; 2],
     /// Only freed when the kernel has finished with them.
     buffers: ManuallyDrop<Buffers>,
-    slots: Slots,
+    slots: Vec<Slot>,
     /// The control block of each slot; they are not moved.
     blocks: Vec<libc::iocb>,
     /// With `libaio_vectored`: the vector of each slot, which stays where it is; else none.
@@ -82,6 +91,10 @@ fn make(mut config: EngineConfig) -> Result<Box<dyn Engine>, Errno> {
     let buffers = Buffers::new(&mut config, INFO.depth_max)?;
     let depth = config.depth;
     let context = calls::io_setup(depth as u32)?;
+    let free = Slot {
+        request: None,
+        moved: 0,
+    };
     // SAFETY: all fields are numbers, and 0 is valid for each.
     let blank = || unsafe { std::mem::zeroed::<libc::iocb>() };
     let empty = || libc::iovec {
@@ -96,7 +109,7 @@ fn make(mut config: EngineConfig) -> Result<Box<dyn Engine>, Errno> {
         },
         flags: flags(&config.options),
         buffers: ManuallyDrop::new(buffers),
-        slots: Slots::new(depth),
+        slots: vec![free; depth],
         blocks: (0..depth).map(|_| blank()).collect(),
         vectors: match config.options.libaio_vectored {
             true => (0..depth).map(|_| empty()).collect(),
@@ -223,16 +236,32 @@ impl Aio {
 
     /// Appends completions, and queues the rest of partial transfers.
     fn reap(&mut self, done: &mut Vec<Completion>) {
-        self.slots.release(&mut self.ready, done);
+        for completion in &self.ready {
+            self.slots[completion.slot].request = None;
+        }
+        done.append(&mut self.ready);
         self.under_way -= self.events.len();
         for at in 0..self.events.len() {
             let IoEvent { data, res, .. } = self.events[at];
             let number = data as usize;
+            let slot = &mut self.slots[number];
+            let Some(request) = slot.request else {
+                unreachable!("slot {number} completed twice");
+            };
             let returned = usize::try_from(res).map_err(|_| Errno::from_raw(-res as i32));
             let again = &mut self.counts.again;
-            match self.slots.advance(number, returned, again) {
-                Ok(completion) => done.push(completion),
-                Err((request, moved)) => self.queue(number, &request, moved),
+            match advance(&request, &mut slot.moved, returned, again) {
+                Some(result) => {
+                    slot.request = None;
+                    done.push(Completion {
+                        slot: number,
+                        result,
+                    });
+                }
+                None => {
+                    let moved = slot.moved;
+                    self.queue(number, &request, moved);
+                }
             }
         }
         self.events.clear();
@@ -248,14 +277,16 @@ impl Aio {
 
 impl Engine for Aio {
     fn buffer(&mut self, slot: usize) -> &mut [u8] {
-        let is_free = self.slots.is_free(slot);
-        assert!(is_free, "the buffer of slot {slot} is in use");
+        assert!(
+            self.slots[slot].request.is_none(),
+            "the buffer of slot {slot} is in use"
+        );
         self.buffers.slice(slot)
     }
 
     #[inline]
     fn submit(&mut self, slot: usize, request: Request) {
-        assert!(self.slots.is_free(slot), "slot {slot} is in use");
+        assert!(self.slots[slot].request.is_none(), "slot {slot} is in use");
         if request.transfer.has_buffer() {
             self.queue(slot, &request, 0);
         } else {
@@ -265,7 +296,10 @@ impl Engine for Aio {
             let result = handed_over.and_then(|()| at_once(&request, &mut self.counts.again));
             self.ready.push(Completion { slot, result });
         }
-        self.slots.put(slot, request);
+        self.slots[slot] = Slot {
+            request: Some(request),
+            moved: 0,
+        };
     }
 
     fn flush(&mut self) -> Result<(), Errno> {
@@ -339,7 +373,7 @@ impl Drop for Aio {
     /// Waits for the requests in flight: the kernel may still write to the buffers.
     /// If waiting is impossible, they are leaked until the process ends.
     fn drop(&mut self) {
-        let mut done = Vec::with_capacity(self.slots.count());
+        let mut done = Vec::with_capacity(self.slots.len());
         while !self.is_idle() {
             if self.wait(&mut done).is_err() {
                 return;

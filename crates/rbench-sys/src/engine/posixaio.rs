@@ -19,7 +19,7 @@ use super::buffers::Buffers;
 use super::contract::{
     Completion, Engine, EngineConfig, EngineCounts, EngineInfo, Request, Transfer,
 };
-use super::progress::Slots;
+use super::progress::advance;
 use super::synchronous::at_once;
 
 /// The line in [`super::ENGINES`].
@@ -30,10 +30,19 @@ pub const INFO: EngineInfo = EngineInfo {
     ..EngineInfo::of(make)
 };
 
+/// State of a slot.
+#[derive(Clone, Copy)]
+struct Slot {
+    /// `None` while the slot is free.
+    request: Option<Request>,
+    /// Bytes moved until now.
+    moved: usize,
+}
+
 struct PosixAio {
     /// Only freed when the library has finished with them.
     buffers: ManuallyDrop<Buffers>,
-    slots: Slots,
+    slots: Vec<Slot>,
     /// The control block of each slot; the library refers to those in flight.
     blocks: ManuallyDrop<Vec<libc::aiocb>>,
     /// Slots whose requests were handed to the library.
@@ -52,11 +61,15 @@ unsafe impl Send for PosixAio {}
 fn make(mut config: EngineConfig) -> Result<Box<dyn Engine>, Errno> {
     let buffers = Buffers::new(&mut config, INFO.depth_max)?;
     let depth = config.depth;
+    let free = Slot {
+        request: None,
+        moved: 0,
+    };
     // SAFETY: all fields are numbers and pointers, and 0 is valid for each.
     let blank = || unsafe { std::mem::zeroed::<libc::aiocb>() };
     Ok(Box::new(PosixAio {
         buffers: ManuallyDrop::new(buffers),
-        slots: Slots::new(depth),
+        slots: vec![free; depth],
         blocks: ManuallyDrop::new((0..depth).map(|_| blank()).collect()),
         under_way: Vec::with_capacity(depth),
         ready: Vec::with_capacity(depth),
@@ -128,7 +141,10 @@ impl PosixAio {
 
     /// Appends completions, and hands over the rest of partial transfers.
     fn reap(&mut self, done: &mut Vec<Completion>) {
-        self.slots.release(&mut self.ready, done);
+        for completion in &self.ready {
+            self.slots[completion.slot].request = None;
+        }
+        done.append(&mut self.ready);
         let mut at = 0;
         while at < self.under_way.len() {
             let number = self.under_way[at];
@@ -137,10 +153,23 @@ impl PosixAio {
                 continue;
             };
             self.under_way.swap_remove(at);
+            let slot = &mut self.slots[number];
+            let Some(request) = slot.request else {
+                unreachable!("slot {number} completed twice");
+            };
             let again = &mut self.counts.again;
-            match self.slots.advance(number, returned, again) {
-                Ok(completion) => done.push(completion),
-                Err((request, moved)) => self.start(number, &request, moved),
+            match advance(&request, &mut slot.moved, returned, again) {
+                Some(result) => {
+                    slot.request = None;
+                    done.push(Completion {
+                        slot: number,
+                        result,
+                    });
+                }
+                None => {
+                    let moved = slot.moved;
+                    self.start(number, &request, moved);
+                }
             }
         }
     }
@@ -180,18 +209,23 @@ impl PosixAio {
 
 impl Engine for PosixAio {
     fn buffer(&mut self, slot: usize) -> &mut [u8] {
-        let is_free = self.slots.is_free(slot);
-        assert!(is_free, "the buffer of slot {slot} is in use");
+        assert!(
+            self.slots[slot].request.is_none(),
+            "the buffer of slot {slot} is in use"
+        );
         self.buffers.slice(slot)
     }
 
     fn submit(&mut self, slot: usize, request: Request) {
-        assert!(self.slots.is_free(slot), "slot {slot} is in use");
+        assert!(self.slots[slot].request.is_none(), "slot {slot} is in use");
         match request.transfer {
             Transfer::Trim => self.trim(slot, &request),
             _ => self.start(slot, &request, 0),
         }
-        self.slots.put(slot, request);
+        self.slots[slot] = Slot {
+            request: Some(request),
+            moved: 0,
+        };
     }
 
     fn wait(&mut self, done: &mut Vec<Completion>) -> Result<(), Errno> {
@@ -252,7 +286,7 @@ impl Drop for PosixAio {
     /// control blocks. If waiting is impossible, they are leaked until the process
     /// ends.
     fn drop(&mut self) {
-        let mut done = Vec::with_capacity(self.slots.count());
+        let mut done = Vec::with_capacity(self.slots.len());
         while !self.is_idle() {
             if self.wait(&mut done).is_err() {
                 return;

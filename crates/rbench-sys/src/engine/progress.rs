@@ -4,7 +4,7 @@
 use nix::errno::Errno;
 use nix::libc;
 
-use super::contract::{Completion, Request, RetriesByTransfer};
+use super::contract::{Request, RetriesByTransfer};
 
 /// The smallest logical block of a device: a direct transfer that ended within a
 /// block cannot be continued.
@@ -66,74 +66,6 @@ fn is_direct(request: &Request) -> bool {
     // -1.
     let flags = unsafe { libc::fcntl(request.fd, libc::F_GETFL) };
     flags >= 0 && flags & libc::O_DIRECT != 0
-}
-
-/// The slots of an engine with several requests in flight.
-pub(super) struct Slots(Vec<Slot>);
-
-#[derive(Clone, Copy, Default)]
-struct Slot {
-    /// `None` while the slot is free.
-    request: Option<Request>,
-    /// Bytes moved until now.
-    moved: usize,
-}
-
-impl Slots {
-    /// `depth` free slots.
-    pub(super) fn new(depth: usize) -> Slots {
-        Slots(vec![Slot::default(); depth])
-    }
-
-    /// Number of slots.
-    pub(super) fn count(&self) -> usize {
-        self.0.len()
-    }
-
-    /// True if no request is in flight in `slot`.
-    #[inline(always)]
-    pub(super) fn is_free(&self, slot: usize) -> bool {
-        self.0[slot].request.is_none()
-    }
-
-    /// Puts a request into `slot`.
-    #[inline(always)]
-    pub(super) fn put(&mut self, slot: usize, request: Request) {
-        self.0[slot] = Slot {
-            request: Some(request),
-            moved: 0,
-        };
-    }
-
-    /// Moves completions, whose slots are free from then on.
-    pub(super) fn release(&mut self, from: &mut Vec<Completion>, to: &mut Vec<Completion>) {
-        for completion in &*from {
-            self.0[completion.slot].request = None;
-        }
-        to.append(from);
-    }
-
-    /// Processes the result of a call for the request in `slot`, see [`advance`]: its completion,
-    /// after which the slot is free, or the request with the bytes moved until now.
-    #[inline(always)]
-    pub(super) fn advance(
-        &mut self,
-        slot: usize,
-        returned: Result<usize, Errno>,
-        again: &mut RetriesByTransfer,
-    ) -> Result<Completion, (Request, usize)> {
-        let state = &mut self.0[slot];
-        let Some(request) = state.request else {
-            unreachable!("slot {slot} completed twice");
-        };
-        match advance(&request, &mut state.moved, returned, again) {
-            Some(result) => {
-                state.request = None;
-                Ok(Completion { slot, result })
-            }
-            None => Err((request, state.moved)),
-        }
-    }
 }
 
 #[cfg(test)]

@@ -42,5 +42,5 @@ pub async fn drop_caches(group: &Group<'_>) -> Result<(), ExecError> {
         false => Ok(Ok(())),
     };
     let dropped = dropped.and_then(|dropped| dropped.map_err(|e| e.to_string()));
-    group.agree(dropped).await
+    group.agree_on_calls(dropped).await
 }

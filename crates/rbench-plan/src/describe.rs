@@ -11,8 +11,8 @@ use crate::find::{FindPlan, Than};
 use crate::io::{FsyncRule, IoPlan, Layout as IoLayout};
 use crate::jobs::{BlockSizes, BufferContent, Distribution, JobsPlan};
 use crate::meta::{
-    Backend, Content, ItemOwner, Layout as TreeLayout, Location, Making, MetaPlan, PHASES, Showing,
-    UNTIL_THE_DEADLINE,
+    Backend, Content, ItemOwner, Layout as TreeLayout, Location, Making, MetaPlan, PHASES,
+    PhaseInfo, PhaseKind, Showing, UNTIL_THE_DEADLINE,
 };
 use crate::mix::{FileSet, MixPlan, Role, Scale, SetKind};
 use crate::replay::{Pace, ReplayPlan};
@@ -225,18 +225,29 @@ fn describe_meta(meta: &MetaPlan) -> Vec<Setting> {
     let usual = PHASES
         .iter()
         .filter(|info| info.by_default && info.items.is_none_or(has))
-        .filter(|info| info.in_a_ring() || meta.in_flight.is_none())
-        .map(|info| info.kind);
-    if meta.kinds().any(|kind| !kind.info().by_default) || meta.phases.len() < usual.count() {
-        let shown = meta.phases.iter().filter(|p| p.showing != Showing::Untimed);
-        let names: Vec<&str> = shown.map(|phase| phase.kind.info().name).collect();
-        rows.push(Setting::text("phases", names.join(",")));
+        .filter(|info| info.in_a_ring() || meta.in_flight.is_none());
+    let shown = meta.phases.iter().filter(|p| p.showing != Showing::Untimed);
+    let shown: Vec<&PhaseInfo> = shown.map(|phase| phase.kind.info()).collect();
+    let is_shown = |kind: PhaseKind| shown.iter().any(|info| info.kind == kind);
+    let left_out: Vec<&PhaseInfo> = usual.filter(|info| !is_shown(info.kind)).collect();
+    let names = |all: &[&PhaseInfo]| {
+        let names: Vec<&str> = all.iter().map(|info| info.name).collect();
+        names.join(",")
+    };
+    if meta.kinds().any(|kind| !kind.info().by_default) || !left_out.is_empty() {
+        rows.push(Setting::text("phases", names(&shown)));
+    }
+    let open_loop = meta.phases.iter().find_map(|phase| phase.open_loop);
+    // What --time and --rate leave out, where --phases names nothing.
+    let by_time = meta.time.is_some() || open_loop.is_some();
+    let of_trees = |info: &&PhaseInfo| info.items.is_none() || info.kind == PhaseKind::DirList;
+    if by_time && left_out.iter().all(of_trees) {
+        rows.push(Setting::text("left-out", names(&left_out)));
     }
     let deadline = meta.phases.iter().find_map(|phase| phase.deadline);
     let time = meta.time.map(|time| Setting::time("time", time));
     let stonewall = || deadline.map(|deadline| Setting::time("stonewall", deadline));
     rows.extend(time.or_else(stonewall));
-    let open_loop = meta.phases.iter().find_map(|phase| phase.open_loop);
     rows.extend(open_loop.into_iter().flat_map(rate_rows));
     rows.extend(in_flight_rows(meta.in_flight));
     if let Location::TestDirs(dirs) = &meta.site {

@@ -528,6 +528,31 @@ fn flight(engine: &str, depth: u32) -> spec::InFlight {
 }
 
 #[test]
+fn a_run_by_time_names_the_default_phases_that_it_leaves_out() {
+    let left_out = |change: &dyn Fn(&mut spec::Meta)| {
+        let (plan, _) = meta_plan(|_, m| change(m));
+        let row = plan.describe().into_iter();
+        row.rev()
+            .find(|row| row.name == "left-out")
+            .map(|row| row.text)
+    };
+    let timed = |change: fn(&mut spec::Meta)| {
+        left_out(&|m| {
+            m.time = Some(Nanos::SECOND);
+            change(m);
+        })
+    };
+    let trees = Some("tree-create,tree-remove".to_owned());
+    let all = Some("tree-create,dir-list,tree-remove".to_owned());
+    assert_eq!(timed(|_| ()), all);
+    assert_eq!(left_out(&|m| m.rate = Some(100.0)), all);
+    assert_eq!(timed(|m| m.files_only = true), trees);
+    assert_eq!(timed(|m| m.in_flight = flight("io_uring", 8)), trees);
+    assert_eq!(timed(|m| m.phases = Some(vec![PhaseKind::FileStat])), None);
+    assert_eq!(left_out(&|_| ()), None);
+}
+
+#[test]
 fn names_in_flight_are_a_matter_of_the_ring_and_leave_out_what_it_does_not_perform() {
     let planned = |engine: &str, depth| {
         let (plan, meta) = meta_plan(|_, m| m.in_flight = flight(engine, depth));

@@ -58,7 +58,7 @@ struct Fact {
 }
 
 /// Everything except the command; a fact without words is not shown.
-fn all(result: &RunResult) -> [Fact; 9] {
+fn all(result: &RunResult) -> [Fact; 8] {
     let run = &result.run;
     let mut identity = vec![run.id.clone(), format!("seed {}", run.seed)];
     identity.push(match &run.finished {
@@ -89,7 +89,6 @@ fn all(result: &RunResult) -> [Fact; 9] {
         fact(WORLD, world(result), ", "),
         fact("State", state(&result.world.hosts), "   "),
         fact("Settings", settings(result), "   "),
-        fact("Left out", left_out(result), ", "),
         fact("Run", identity, "   "),
         fact("Labels", labels.collect(), "   "),
         fact("Tool cost", costs, "   "),
@@ -280,29 +279,6 @@ fn round_trips(result: &RunResult) -> Vec<String> {
     let ends = least.into_iter().chain(most).map(one);
     let count = format!("shortest and longest of {} hosts", all.len());
     ends.chain([count]).collect()
-}
-
-/// Phases that `rbench meta` measures by default, but not with --time or --rate.
-fn left_out(result: &RunResult) -> Vec<String> {
-    let timed = ["time", "rate"]
-        .iter()
-        .any(|name| result.spec.contains_key(*name));
-    let command = &result.run.command;
-    let chosen = command.iter().any(|word| word.starts_with("--phases"));
-    if command.get(1).is_none_or(|word| word != "meta") || !timed || chosen {
-        return Vec::new();
-    }
-    let ring = result
-        .spec
-        .get("engine")
-        .is_some_and(|engine| engine == "io_uring");
-    let left = match ring || result.spec.contains_key("files-only") {
-        true => "tree-create, tree-remove: not with --time or --rate",
-        false => {
-            "tree-create, tree-remove: not with --time or --rate; dir-list: only if --phases names it"
-        }
-    };
-    vec![left.to_owned()]
 }
 
 /// The settings as `name value`: switches that are on by name only, unset ones not at all.

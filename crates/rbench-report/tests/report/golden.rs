@@ -34,33 +34,6 @@ fn no_report_steers_the_terminal() {
     assert_eq!(journal::read_any(json.as_bytes()), Ok(result));
 }
 
-#[test]
-fn phases_that_a_run_by_time_leaves_out_are_named() {
-    let shown = |command: &str, spec: serde_json::Value| {
-        let mut result = run(1, 1, spec, meta_phases(1, 1));
-        result.run.command = words(command);
-        let text = text::render(&result, View::default());
-        text.lines()
-            .find(|line| line.starts_with("Left out"))
-            .map(str::to_owned)
-    };
-    let timed = || json!({"time": "1 s"});
-    let trees = "Left out   tree-create, tree-remove: not with --time or --rate";
-    let all = format!("{trees}; dir-list: only if --phases names it");
-    assert_eq!(shown("rbench meta --time 1", timed()), Some(all));
-    let files = json!({"time": "1 s", "files-only": true});
-    assert_eq!(
-        shown("rbench meta --time 1 --files-only", files).as_deref(),
-        Some(trees)
-    );
-    assert_eq!(shown("rbench meta", meta_spec()), None);
-    assert_eq!(
-        shown("rbench meta --time 1 --phases file-stat", timed()),
-        None
-    );
-    assert_eq!(shown("rbench ops --time 1", timed()), None);
-}
-
 /// Compares `got` with the golden file `name`.
 pub fn check(name: &str, got: &str) {
     check_at(&path_of(name), got);

@@ -147,7 +147,7 @@ impl FromStr for Over {
 }
 
 /// The workloads of a sweep, in words.
-pub const WORKLOADS: &str = "io, meta, ops, mdtest or fio";
+pub const WORKLOADS: &str = "io, meta, mix, ops, mdtest or fio";
 
 /// Checks that the words start with the name of a workload.
 ///
@@ -338,7 +338,7 @@ mod tests {
     fn a_workload_that_is_missing_is_said_so() {
         let error = product(&[over("bs", &["4k"])], &words("--dir /mnt")).expect_err("refused");
         let expect =
-            "the workload is missing before --dir: name io, meta, ops, mdtest or fio after --";
+            "the workload is missing before --dir: name io, meta, mix, ops, mdtest or fio after --";
         assert_eq!(error.to_string(), expect);
     }
 

@@ -216,7 +216,7 @@ fn of_the_workload(argv: &[OsString], command: &clap::Command, typed: &str) -> O
     let is_number = |value: &str| value.starts_with(|c: char| c.is_ascii_digit());
     let (option, value) = match typed.strip_prefix("--") {
         Some("rate" | "steadystate" | "ss") if is_knee => {
-            return Some("knee sets the rate of each step, from --from on".to_owned());
+            return Some("knee sets the rate and the time of each step".to_owned());
         }
         Some(option) => (option, value_of(&words, typed)),
         None => ("dir", Some(typed)),
@@ -394,14 +394,15 @@ mod tests {
             "rbench sweep --over n=1,2 --bs=4k -- io" => "sweep … -- io --bs 4k\n" => "-- --bs";
             "rbench sweep --threads 1,2 -- io" => "given with --over threads=1,2\n" => "-- --threads";
             "rbench sweep -over bs=4k -- io" => "a long option has two dashes: --over" => "workload";
+            "rbench sweep --over n=1,2 mix" => "rbench sweep … -- mix …\n" => "takes";
             "rbench sweep --over n=1,2 mdtest" => "rbench sweep … -- mdtest …\n" => "--dir";
             "rbench knee --slo p99=1ms fio" => "rbench knee … -- fio …\n" => "--dir";
             "rbench knee --slo p99=1ms /mnt/fs" => "knee … -- meta --dir /mnt/fs\n" => "-- /mnt/fs";
             "rbench sweep --over n=1,2 --rw read,write -- io" => "io --rw read,write\n" => "over rw";
-            "rbench sweep --over n=1,2 compare" => "takes the workloads io, meta, ops, mdtest or fio" => "-- compare";
+            "rbench sweep --over n=1,2 compare" => "takes the workloads io, meta, mix, ops, mdtest or fio" => "-- compare";
             "rbench knee --slo p99=1ms ops" => "takes the workloads io, meta, mix or fio" => "-- ops";
             "rbench knee --slo p99=1ms --dir /m* -- io" => "-- io --dir '/m*'\n" => "-- --dir";
-            "rbench knee --rate 100 -- io" => "tip: knee sets the rate of each step" => "-- --rate";
+            "rbench knee --rate 100 -- io" => "tip: knee sets the rate and the time of each step" => "-- --rate";
             "rbench io --dir m1 data" => "unexpected argument 'data'" => "tip:";
         }
     }

@@ -50,7 +50,7 @@ pub struct SweepArgs {
     /// Key to vary and its values; may be repeated
     #[arg(long, required = true, value_name = "KEY=V1,V2,…", value_parser = Over::from_str)]
     over: Vec<Over>,
-    /// Workload: io, meta, ops, mdtest or fio, with its options
+    /// Workload: io, meta, mix, ops, mdtest or fio, with its options
     #[arg(last = true, required = true, value_name = "WORKLOAD")]
     words: Vec<OsString>,
     #[command(flatten)]

@@ -25,25 +25,25 @@ pub fn of_plan(scope: Scope<'_>, kinds: &[&str]) -> String {
     if kinds.is_empty() {
         return String::new();
     }
-    let mut told = Told::new(kinds);
+    let mut messages = Messages::new(kinds);
     let ranks = scope.plan.ranks;
     let (rounds, kept) = (jobs.rounds.len(), rbench_sys::limits::counter_is_kept());
-    lines! { told:
+    lines! { messages:
         "process": "rank 0 of {ranks} runs {rounds} rounds of jobs";
         "time": "the kernel keeps time by the processor's counter: {kept}";
     }
     for (name, value) in &jobs.global_options {
-        told.line("parse", format_args!("global: {name}={value}"));
+        messages.line("parse", format_args!("global: {name}={value}"));
     }
     for (number, round) in jobs.rounds.iter().enumerate() {
         for job in round {
-            job_lines(&mut told, number, job);
+            job_lines(&mut messages, number, job);
         }
     }
-    told.text
+    messages.text
 }
 
-fn job_lines(told: &mut Told<'_>, round: usize, job: &JobPlan) {
+fn job_lines(messages: &mut Messages<'_>, round: usize, job: &JobPlan) {
     let JobPlan {
         name,
         numjobs,
@@ -64,11 +64,11 @@ fn job_lines(told: &mut Told<'_>, round: usize, job: &JobPlan) {
     } = job;
     let options = report.iter().flat_map(|report| &report.options);
     for (option, value) in options {
-        told.line("parse", format_args!("{name}: {option}={value}"));
+        messages.line("parse", format_args!("{name}: {option}={value}"));
     }
     let (seed, distribution) = (pattern.seed, &pattern.distribution);
     let compressed = report.as_ref().is_some_and(|report| report.logs.compressed);
-    lines! { told:
+    lines! { messages:
         "job": "{name}: round {round}, {numjobs} workers of each rank, {pattern:?}";
         "process": "{name}: {process:?}";
         "file": "{name}: {files:?}";
@@ -85,25 +85,25 @@ fn job_lines(told: &mut Told<'_>, round: usize, job: &JobPlan) {
 
 /// Messages about the monitored devices, of the requested kinds.
 pub fn of_machine(machine: &Machine, kinds: &[&str]) -> String {
-    let mut told = Told::new(kinds);
+    let mut messages = Messages::new(kinds);
     for host in &machine.hosts {
         for disk in &host.disks {
-            told.line("diskutil", format_args!("host {}: {disk:?}", host.host));
+            messages.line("diskutil", format_args!("host {}: {disk:?}", host.host));
         }
     }
-    told.text
+    messages.text
 }
 
 /// Messages of the requested kinds, in fio's format.
-struct Told<'k> {
+struct Messages<'k> {
     kinds: &'k [&'k str],
     text: String,
 }
 
-impl<'k> Told<'k> {
-    fn new(kinds: &'k [&'k str]) -> Told<'k> {
+impl<'k> Messages<'k> {
+    fn new(kinds: &'k [&'k str]) -> Messages<'k> {
         let text = String::new();
-        Told { kinds, text }
+        Messages { kinds, text }
     }
 
     fn line(&mut self, kind: &str, what: std::fmt::Arguments<'_>) {
@@ -120,12 +120,12 @@ mod tests {
 
     #[test]
     fn only_what_was_asked_for_is_told() {
-        let mut told = Told::new(&["io", "diskutil"]);
-        told.line("file", format_args!("x"));
-        told.line("io", format_args!("two\nlines"));
+        let mut messages = Messages::new(&["io", "diskutil"]);
+        messages.line("file", format_args!("x"));
+        messages.line("io", format_args!("two\nlines"));
         let process = std::process::id();
-        let (text, expect) = (&told.text, format!("io       {process:<5} two"));
+        let (text, expect) = (&messages.text, format!("io       {process:<5} two"));
         assert!(text.starts_with(&expect), "{text}");
-        assert_eq!(told.text.lines().count(), 1);
+        assert_eq!(messages.text.lines().count(), 1);
     }
 }

@@ -16,7 +16,7 @@ use rbench_plan::MetaPlan;
 use rbench_plan::meta::{Backend, Location, PhaseKind};
 use rbench_sys::anchor::Anchor;
 use rbench_sys::testdir::{self, Held, Made};
-use rbench_sys::{Fs, NullFs, PosixFs, Removal, RemoveError};
+use rbench_sys::{Fs, NullFs, PosixFs, Removal, RemoveError, SetupError};
 
 use crate::group::{ExecError, Group, Ranks};
 use crate::removal::{Remover, Trees, left_untouched, one_by_one};
@@ -258,10 +258,12 @@ impl TestDirs {
         let (paths, tops) = (paths.collect::<Vec<_>>(), self.tops.clone());
         let hold = move || {
             let held = paths.iter().map(|(path, own)| {
-                let held = tops.hold(path).map_err(|e| e.to_string());
+                let held = tops.hold(path);
+                let missing = matches!(held, Err(SetupError::Missing(_)));
+                let held = held.map_err(|e| e.to_string());
                 Ok((
                     path.as_os_str().as_bytes().to_vec(),
-                    unless_of_others(held, *own)?,
+                    unless(missing || !*own, held)?,
                 ))
             });
             let held = held.collect::<Result<Arc<[_]>, String>>()?;
@@ -489,17 +491,20 @@ fn hold_tops(dirs: &[(PathBuf, bool)], made: &[PathBuf]) -> Result<Held, String>
             (Ok(true), false) => testdir::hold_named(dir).map_err(|e| e.to_string()),
             (Err(e), _) => Err(format!("cannot inspect {}: {}", dir.display(), e.desc())),
         };
-        let held = unless_of_others(held, *own)?;
+        let held = unless(!*own, held)?;
         tops.push((dir.as_os_str().as_bytes().to_vec(), held));
     }
     Ok(Held(tops.into()))
 }
 
-/// A held directory. That of another rank may be missing on this host: nothing is found below it
-/// then, since by its path, calls would follow whatever has its name a moment later.
-fn unless_of_others(held: Result<OwnedFd, String>, own: bool) -> Result<OwnedFd, String> {
+/// A held directory. Without one, if the run `may_lack` it, nothing is found below its path: calls
+/// would follow whatever has its name a moment later. That of another rank may be missing on this
+/// host.
+fn unless(may_lack: bool, held: Result<OwnedFd, String>) -> Result<OwnedFd, String> {
     match held {
-        Err(_) if !own => Held::nothing().map_err(|e| format!("cannot open a pipe: {}", e.desc())),
+        Err(_) if may_lack => {
+            Held::nothing().map_err(|e| format!("cannot open /proc/self/fdinfo: {}", e.desc()))
+        }
         held => held,
     }
 }

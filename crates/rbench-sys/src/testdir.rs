@@ -123,13 +123,17 @@ pub fn hold_named(path: &Path) -> Result<OwnedFd, SetupError> {
 pub struct Held(pub Arc<[(Vec<u8>, OwnedFd)]>);
 
 impl Held {
-    /// A descriptor below which nothing is found: calls on the paths below fail with `ENOTDIR`.
+    /// A descriptor below which nothing is found: calls on the paths below fail with `ENOENT`,
+    /// or without /proc with `ENOTDIR`.
     ///
     /// # Errors
     /// `EMFILE` and the like.
     pub fn nothing() -> Result<OwnedFd, Errno> {
-        let (end, _) = std::io::pipe().map_err(or_eio)?;
-        Ok(end.into())
+        // All entries of this directory are numbers.
+        match open("/proc/self/fdinfo", DIRECTORY, Mode::empty()) {
+            Ok(directory) => Ok(directory),
+            Err(_) => Ok(std::io::pipe().map_err(or_eio)?.0.into()),
+        }
     }
 
     /// Parent directory of `path`, opened from a held directory, and the name in it; `None` if

@@ -1,6 +1,7 @@
 //! Tests our files in other programs, and files of other programs as our inputs.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::process::Output;
 
 use serde_json::Value;
@@ -119,6 +120,25 @@ fn a_table_of_zeros_of_mdtest_is_explained() {
         let output = place.run(&format!("mdtest {options} -d target"));
         let said = text(&output.stderr);
         assert_eq!(said.contains(nothing), explained, "{options}: {said}");
+    }
+}
+
+/// Also where others may put something else in the place of the missing directories.
+#[test]
+fn operations_of_mdtest_fail_where_nothing_was_created() {
+    for mode in [0o700, 0o777] {
+        let place = Place::new();
+        let public = fs::Permissions::from_mode(mode);
+        fs::set_permissions(place.path("target"), public).expect("its mode is set");
+        let output = place.run("mdtest -T -F -n 10 -d target --out result.json");
+        assert_eq!(output.status.code(), Some(1), "{mode:o}");
+        let result = place.result("result.json");
+        let [row] = &result.phases[..] else {
+            panic!("{} rows", result.phases.len());
+        };
+        assert_eq!((row.name.as_str(), row.items), ("file-stat", 0), "{mode:o}");
+        let errors: Vec<_> = row.errors.iter().collect();
+        assert_eq!(errors, [(&"ENOENT".to_owned(), &10)], "{mode:o}");
     }
 }
 

@@ -93,7 +93,7 @@ pub fn parse(argv: &[OsString], env_dir: Option<&std::ffi::OsStr>) -> Result<Inv
 
 /// Replaces the standard library's messages about numbers with ours.
 fn numbers_named(text: &str) -> String {
-    const SAID: [(&str, &str); 4] = [
+    const SAID: [(&str, &str); 5] = [
         ("invalid digit found in string", "not a whole number"),
         ("invalid float literal", "not a number"),
         (
@@ -101,6 +101,10 @@ fn numbers_named(text: &str) -> String {
             "not a whole number",
         ),
         ("number too large to fit in target type", "too large"),
+        (
+            " is not in 0..=4294967295",
+            " is not a number from 0 to 4294967295",
+        ),
     ];
     let each = SAID.iter();
     each.fold(text.to_owned(), |text, (theirs, ours)| {

@@ -221,7 +221,7 @@ fn an_empty_name_of_a_directory_is_refused() {
 fn mistakes_of_form_have_a_tip() {
     each! { check_misuse:
         "rbench io --bs -4k" => "'-4k' is not a size";
-        "rbench io --threads -1" => "'-1' for '--threads <N>': -1 is not in 0";
+        "rbench io --threads -1" => "'-1' for '--threads <N>': -1 is not a number from 0 to";
         "rbench io --threads four" => "not a whole number";
         "rbench io --time -5" => "'-5' is not a time";
         "rbench io --bs --direct" => "'--direct' is not a size";

@@ -49,10 +49,11 @@ pub fn say(root: bool, refusal: Refusal) -> u8 {
         Refusal::Cli(Stop { text, .. }) => {
             if root {
                 // Every message starts with the program's name.
-                to_stderr(&match text.strip_prefix("error: ") {
+                let named = |line: &str| match line.strip_prefix("error: ") {
                     Some(message) => format!("rbench: {message}"),
-                    None => text,
-                });
+                    None => line.to_owned(),
+                };
+                to_stderr(&text.split_inclusive('\n').map(named).collect::<String>());
             }
             USAGE
         }

@@ -3,6 +3,7 @@
 
 use std::error::Error as _;
 use std::ffi::OsString;
+use std::path::Path;
 
 use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
@@ -82,8 +83,14 @@ pub fn named(
                 let all = super::command();
                 let names = all.get_subcommands().filter(|sub| !sub.is_hide_set());
                 let near = nearest(&word, names.map(clap::Command::get_name));
-                let near = near.map(|near| format!("a similar command exists: '{near}'"));
-                with_tips(error, near)
+                let tip = match near {
+                    Some(near) => Some(format!("a similar command exists: '{near}'")),
+                    None if Path::new(&word).is_file() => Some(format!(
+                        "this is a file: rbench show {word} prints a result"
+                    )),
+                    None => None,
+                };
+                with_tips(error, tip)
             }
             None => error,
         };
@@ -152,6 +159,10 @@ fn in_another_form(argv: &[OsString], command: &clap::Command, typed: &str) -> O
     match typed {
         "--json" if has("format") => Some("use --format json".to_owned()),
         "--block-size" if has("bs") => Some("use --bs".to_owned()),
+        "--duration" if has("time") => Some("use --time".to_owned()),
+        "--out" | "--output" if has("html") => Some("use --html FILE".to_owned()),
+        "--out" | "--output" if has("trace") => Some("use --trace FILE".to_owned()),
+        "--output" if has("out") => Some("use --out".to_owned()),
         "--dir" if positional.is_some_and(names_directory) => Some(format!(
             "the directory comes without --dir: rbench {name} DIR"
         )),
@@ -269,15 +280,21 @@ fn with_tip(error: clap::Error, tip: String) -> clap::Error {
 
 fn with_tips(mut error: clap::Error, tip: Option<String>) -> clap::Error {
     error.remove(ContextKind::SuggestedSubcommand);
-    if error.remove(ContextKind::SuggestedArg).is_some() {
-        error.remove(ContextKind::Usage);
-    }
+    error.remove(ContextKind::SuggestedArg);
     error.remove(ContextKind::Suggested);
+    without_typed_usage(&mut error);
     if let Some(tip) = tip {
         let tips = vec![StyledStr::from(tip)];
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(tips));
     }
     error
+}
+
+/// Removes the usage of an unknown option: clap makes it of the options that were typed.
+fn without_typed_usage(error: &mut clap::Error) {
+    if error.kind() == ErrorKind::UnknownArgument {
+        error.remove(ContextKind::Usage);
+    }
 }
 
 /// Suggests the option nearest to the typed one, if it is near. clap also suggests names that are
@@ -292,9 +309,11 @@ fn with_near_name(
     let near = nearest(typed, longs.filter_map(clap::Arg::get_long));
     let near = near.map(|near| format!("--{near}"));
     let theirs = word(&error, ContextKind::SuggestedArg);
+    without_typed_usage(&mut error);
+    // clap offers to read a mistyped option as a value.
+    error.remove(ContextKind::Suggested);
     if near != theirs {
         error.remove(ContextKind::SuggestedArg);
-        error.remove(ContextKind::Usage);
         if let Some(near) = near {
             error.insert(ContextKind::SuggestedArg, ContextValue::String(near));
         }
@@ -380,6 +399,11 @@ mod tests {
             "rbench io meta" => "tip: io and meta are commands: run one at a time" => "--dir meta";
             "rbench io data" => "tip: a directory is given with --dir data" => "commands";
             "rbench io --block-size 4k" => "tip: use --bs" => "--file-size";
+            "rbench io --dir m1 --json" => "tip: use --format json" => "Usage";
+            "rbench io --duration 5" => "tip: use --time" => "fio's";
+            "rbench report run.json --out p.html" => "tip: use --html FILE" => "as a value";
+            "rbench knee --objective p99=1ms -- io" => "argument '--objective'" => "as a value";
+            "rbench Cargo.toml" => "this is a file: rbench show Cargo.toml" => "similar";
             "rbench io --thread 4" => "a similar argument exists: '--threads'" => "fio's";
             "rbench io --zone 4" => "unexpected argument '--zone'" => "--on-error";
             "rbench " => "the name of the directory is empty" => "rbench ./";
@@ -403,7 +427,7 @@ mod tests {
             "rbench knee --slo p99=1ms ops" => "takes the workloads io, meta, mix or fio" => "-- ops";
             "rbench knee --slo p99=1ms --dir /m* -- io" => "-- io --dir '/m*'\n" => "-- --dir";
             "rbench knee --rate 100 -- io" => "tip: knee sets the rate and the time of each step" => "-- --rate";
-            "rbench io --dir m1 data" => "unexpected argument 'data'" => "tip:";
+            "rbench io --dir m1 data" => "unexpected argument 'data'" => "Usage";
         }
     }
 

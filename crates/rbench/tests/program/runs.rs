@@ -125,6 +125,12 @@ fn misuse_ends_with_2_and_names_the_flag() {
         "--ack-journal needs --dir",
     );
     check_refused("ops --dir target --ops 0", 2, "--ops must be at least 1");
+    // Of several messages, each starts with the program's name.
+    check_refused(
+        "fio --name=a --bs=1q --rw=back",
+        2,
+        "\nrbench: invalid value 'back'",
+    );
     check_refused("verify", 2, "verify needs FILE");
     // 1 would mean damaged data.
     check_refused("verify /proc/cpuinfo", 2, "not a journal");

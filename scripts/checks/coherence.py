@@ -339,12 +339,11 @@ def bed(program):
     words = f"exec mpirun -np 12 --hostfile $RBENCH_BED_HOSTFILE {program} check --dir $RBENCH_BED_MOUNT --quiet --expect moosefs"
     # The table states which promises MooseFS keeps; this checks only that all are tested.
     result = decided([BED, "run", "sh", "-c", f"{words} --format json"], expect=None)
-    took = result["took_s"]
-    check(result["complete"] and took < 300, f"all of it in {took:.0f} s")
+    check(result["complete"], "all of it")
     consistent(result, 3)
     check(len(by_name(result)) > 30 and not with_verdict(result, "undecided", "left-out"), f"{by_name(result)}")
     check(with_verdict(result, "broken").isdisjoint(name for name in by_name(result) if name.startswith("races")), f"{by_name(result)}")
-    print(f"   12 ranks on 3 hosts: {took:.0f} s")
+    print(f"   12 ranks on 3 hosts: {result['took_s']:.0f} s")
     told = run([BED, "run", "sh", "-c", f"{words} --only {BETWEEN} --under-load"], expect=None, quiet=True)
     print(told.stdout)
 

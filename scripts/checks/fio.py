@@ -624,11 +624,13 @@ def many_workers(place):
         print(f"   numjobs={jobs:2}: {', '.join(once(tool, place.folder(place.disk)) for tool in place.both)}", flush=True)
 
 
-def one_sentence(done, code, *parts):
-    """Checks a refused command line: no output, and one paragraph that names the mistake."""
+def one_sentence(done, code, *parts, report=""):
+    """Checks a refused command line: one paragraph that names the mistake, and no output, or fio's report of a job that
+    could not be set up."""
     said = [line for line in done.stderr.splitlines() if line and not line.startswith("For more information")]
     said = [line for line in said if not line.startswith("  tip:")]
-    good = done.stdout == "" and len(said) == 1 and all(part in said[0] for part in parts)
+    output = report in done.stdout if report else done.stdout == ""
+    good = output and len(said) == 1 and all(part in said[0] for part in parts)
     check(good and done.returncode == code, f"exit code {done.returncode}, wanted {code} and {parts}: {done.stdout}{done.stderr}")
 
 
@@ -644,7 +646,7 @@ def behaviour(place):
     one_sentence(ours(*job, "--fixedbufs", code=2), 2, "fixedbufs", "io_uring")
     one_sentence(ours(*job, "--bs=4x", code=2), 2, "--bs", "4x")
     one_sentence(ours("none.fio", code=2), 2, "none.fio")
-    one_sentence(ours("--name=none", "--rw=read", code=1), 1, "none.0.0", "give size=")
+    one_sentence(ours("--name=none", "--rw=read", code=1), 1, "none.0.0", "give size=", report="none: (groupid=0, jobs=1): err= 2 ")
     quiet = ours(*job, "--rw=randwrite", "--fsync=8", "--unlink=1", code=0)
     check(quiet.stderr == "", f"nothing is wrong, and standard error has: {quiet.stderr}")
     (folder / "wrong.fio").write_text("[a]\nsize=1m\nnosuch=1\n")

@@ -75,7 +75,7 @@ fn job_lines(messages: &mut Messages<'_>, round: usize, job: &JobPlan) {
         "io": "{name}: engine {engine}, {depth} requests in flight, {engine_options:?}, replays {replay:?}, writes \
             the log {iolog:?}";
         "mem": "{name}: {memory:?}, {buffers:?}";
-        "random": "{name}: seed {seed:#x}, {distribution:?}";
+        "random": "{name}: {distribution:?}, rand_seeds[0]={seed}";
         "verify": "{name}: {verify:?}";
         "rate": "{name}: {pace:?}";
         "steadystate": "{name}: {:?}", pace.steady;

@@ -75,6 +75,21 @@ fn what_is_told_of_the_work_of_a_run_stands_before_its_report() {
         printed.starts_with("parse ") && printed.contains("groupid="),
         "{printed}"
     );
+
+    // As fio's own scripts look for seeds.
+    let seeds = |more: &str| -> Vec<u64> {
+        let line = line.replace("parse", "random");
+        let output = run_well(&place, &format!("{line} {more}"));
+        let printed = text(&output.stdout);
+        let lines = printed.lines().filter(|line| line.starts_with("random "));
+        let seeds = lines.filter_map(|line| line.split_once("rand_seeds[0]="));
+        seeds
+            .map(|(_, seed)| seed.parse().expect("a number"))
+            .collect()
+    };
+    assert_eq!(seeds("--randseed=7"), seeds("--randseed=7 --randrepeat=0"));
+    assert_eq!(seeds("").len(), 1);
+    assert_ne!(seeds("--randrepeat=0"), seeds("--randrepeat=0"));
 }
 
 #[test]

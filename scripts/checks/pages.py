@@ -51,7 +51,7 @@ GIVEN = {
         printf '[global]\\ndatadir = /mnt/fs\\n[debug]\\nstonewall-time = 1\\n' >io500.ini
         {SMALL_META} before.json --iterations 5; {SMALL_META} after.json --iterations 5""",
     "ci.md": f"""{REPOSITORY}; cp -r /srv/repo/.git .
-        for n in 1 2 3 4; do {SMALL_META} b$n.json; {SMALL_META} a$n.json; done""",
+        for n in 1 2 3 4; do {SMALL_META} old-$n.json; {SMALL_META} new-$n.json; done""",
     "from-fio.md": JOBS,
     # The program's directory has one file: it does not need the others.
     "install.md": """name=rbench-0.1.0-x86_64-linux; mkdir -p $name/bin; cp "$(command -v rbench)" $name/bin/

@@ -259,11 +259,12 @@ impl TestDirs {
         let hold = move || {
             let held = paths.iter().map(|(path, own)| {
                 let held = tops.hold(path);
+                // That of another rank may be missing on this host.
                 let missing = matches!(held, Err(SetupError::Missing(_)));
                 let held = held.map_err(|e| e.to_string());
                 Ok((
                     path.as_os_str().as_bytes().to_vec(),
-                    unless(missing || !*own, held)?,
+                    held_or_nothing(held, missing || !*own)?,
                 ))
             });
             let held = held.collect::<Result<Arc<[_]>, String>>()?;
@@ -491,19 +492,18 @@ fn hold_tops(dirs: &[(PathBuf, bool)], made: &[PathBuf]) -> Result<Held, String>
             (Ok(true), false) => testdir::hold_named(dir).map_err(|e| e.to_string()),
             (Err(e), _) => Err(format!("cannot inspect {}: {}", dir.display(), e.desc())),
         };
-        let held = unless(!*own, held)?;
+        let held = held_or_nothing(held, !*own)?;
         tops.push((dir.as_os_str().as_bytes().to_vec(), held));
     }
     Ok(Held(tops.into()))
 }
 
-/// A held directory. Without one, if the run `may_lack` it, nothing is found below its path: calls
-/// would follow whatever has its name a moment later. That of another rank may be missing on this
-/// host.
-fn unless(may_lack: bool, held: Result<OwnedFd, String>) -> Result<OwnedFd, String> {
+/// Returns the held directory. A directory that the run `may_lack` is replaced with one in which
+/// nothing is found: calls on its path would follow whatever has its name a moment later.
+fn held_or_nothing(held: Result<OwnedFd, String>, may_lack: bool) -> Result<OwnedFd, String> {
     match held {
         Err(_) if may_lack => {
-            Held::nothing().map_err(|e| format!("cannot open /proc/self/fdinfo: {}", e.desc()))
+            Held::nothing().map_err(|e| format!("cannot open a pipe: {}", e.desc()))
         }
         held => held,
     }

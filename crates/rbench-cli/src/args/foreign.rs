@@ -83,13 +83,14 @@ pub fn named(
                 let all = super::command();
                 let names = all.get_subcommands().filter(|sub| !sub.is_hide_set());
                 let near = nearest(&word, names.map(clap::Command::get_name));
-                let tip = match near {
-                    Some(near) => Some(format!("a similar command exists: '{near}'")),
-                    None if Path::new(&word).is_file() => Some(format!(
-                        "this is a file: rbench show {word} prints a result"
-                    )),
-                    None => None,
+                let near = near.map(|near| format!("a similar command exists: '{near}'"));
+                let show = || {
+                    format!(
+                        "this is a file: rbench show {} prints a result",
+                        shell_word(&word)
+                    )
                 };
+                let tip = near.or_else(|| Path::new(&word).is_file().then(show));
                 with_tips(error, tip)
             }
             None => error,
@@ -427,7 +428,7 @@ mod tests {
             "rbench knee --slo p99=1ms ops" => "takes the workloads io, meta, mix or fio" => "-- ops";
             "rbench knee --slo p99=1ms --dir /m* -- io" => "-- io --dir '/m*'\n" => "-- --dir";
             "rbench knee --rate 100 -- io" => "tip: knee sets the rate and the time of each step" => "-- --rate";
-            "rbench io --dir m1 data" => "unexpected argument 'data'" => "Usage";
+            "rbench io --dir m1 data" => "unexpected argument 'data'" => "tip:";
         }
     }
 

@@ -20,8 +20,8 @@
 //! - of runs (`rw=randread:8`), each starts at a block where none has started. In a zone
 //!   (`zonemode=strided`) each block is visited once before any is repeated.
 //!
-//! If a job trims and writes, each range is trimmed and then written. Random ranges are
-//! written in one piece, others in blocks of the size of writes.
+//! If a job trims and writes, each range is trimmed and then written: in one piece if ranges are
+//! random or if both directions have the same sizes, otherwise in blocks of the size of writes.
 
 use rbench_core::random::{Stream, key};
 
@@ -117,6 +117,8 @@ struct Rules {
     course: Course,
     /// True if offsets are random.
     random: bool,
+    /// True if a trimmed range is written in one piece.
+    whole: bool,
     /// Start of the worker's part in each file.
     start: u64,
     /// Start of the worker's part for each file, if not the same in all.
@@ -668,6 +670,7 @@ impl Rules {
             one_position: pattern.one_position,
             course,
             random: directions.random,
+            whole: directions.random || write == trim,
             start: files.start(part.owner) + part.owner * files.interleave,
             starts: Box::default(),
             gap: match files.interleave {
@@ -697,7 +700,7 @@ impl Rules {
         match self.turns {
             Turns::Only(direction) => mean(self.sizes.of(direction)),
             Turns::Mix(_) => (mean(read) + mean(write)) / 2.0,
-            Turns::TrimThenWrite if self.random => mean(trim),
+            Turns::TrimThenWrite if self.whole => mean(trim),
             // Both directions move equal numbers of bytes.
             Turns::TrimThenWrite => {
                 let (trim, write) = (mean(trim).max(1.0), mean(write).max(1.0));

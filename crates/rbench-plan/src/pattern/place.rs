@@ -205,8 +205,7 @@ impl Active {
                 ..step
             };
         }
-        // Random ranges are written as they were trimmed, like in fio.
-        let length = match rules.random {
+        let length = match rules.whole {
             true => to - from,
             false => size(&rules.sizes.write, &mut drawing.stream).min(to - from),
         };

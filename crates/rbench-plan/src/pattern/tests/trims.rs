@@ -38,6 +38,32 @@ fn each_block_is_trimmed_and_then_written() {
 }
 
 #[test]
+fn equal_sizes_of_trims_and_writes_are_drawn_once() {
+    let mut plan = trims(true, false, [4, 4], 1024);
+    let sizes = BlockSizes::Range {
+        min: 512,
+        max: 4096,
+    };
+    plan.pattern.sizes = Each {
+        read: sizes.clone(),
+        write: sizes.clone(),
+        trim: sizes,
+    };
+    let steps = steps(&plan, 0);
+    assert!(steps.iter().any(|step| step.length != steps[0].length));
+    for pair in steps.chunks(2) {
+        assert_eq!(
+            (pair[0].direction, pair[1].direction),
+            (Direction::Trim, Direction::Write)
+        );
+        assert_eq!(
+            (pair[0].offset, pair[0].length),
+            (pair[1].offset, pair[1].length)
+        );
+    }
+}
+
+#[test]
 fn the_end_of_a_pass_is_that_of_its_last_write() {
     let mut plan = trims(true, false, [4, 4], 12);
     plan.pace.loops = 2;

@@ -84,7 +84,7 @@ pub(super) fn resolve(
 }
 
 /// The rounds of every iteration. Each is like a new start of the jobs: it has its own groups, and
-/// random choices repeat unless `randrepeat=0`.
+/// random choices repeat if they are [`repeatable`].
 fn again_and_again(first: Vec<Vec<JobPlan>>, options: &Fio, iterations: u32) -> Vec<Vec<JobPlan>> {
     let jobs = || first.iter().flatten();
     let groups = jobs().filter_map(|job| job.report.as_ref());
@@ -96,7 +96,7 @@ fn again_and_again(first: Vec<Vec<JobPlan>>, options: &Fio, iterations: u32) -> 
             if let Some(report) = &mut plan.report {
                 report.group += iteration * groups;
             }
-            if job.settings.randseed.is_none() && job.settings.randrepeat == Some(false) {
+            if job.settings.randseed.is_none() && !repeatable(&job.settings) {
                 let seed = &mut plan.pattern.seed;
                 *seed = rbench_core::random::key(&[*seed, u64::from(iteration)]);
             }
@@ -104,6 +104,12 @@ fn again_and_again(first: Vec<Vec<JobPlan>>, options: &Fio, iterations: u32) -> 
         all.append(&mut rounds);
     }
     all
+}
+
+/// Returns true if every run makes the same random choices. As in fio since 3.35, `allrandrepeat`
+/// is another name of `randrepeat`; if both are given, it decides.
+fn repeatable(settings: &Settings) -> bool {
+    settings.allrandrepeat.or(settings.randrepeat) != Some(false)
 }
 
 /// The rounds of one iteration.
@@ -344,8 +350,7 @@ fn pattern(
     }
     let course = course::course(s, directions, !repeats, &mut sizes, notes)?;
     repeats |= !course.is_plain() || directions.random && course::overlaps(&sizes, align);
-    let repeatable = s.randrepeat != Some(false) || s.allrandrepeat == Some(true);
-    let base = match (s.randseed, repeatable) {
+    let base = match (s.randseed, repeatable(s)) {
         (Some(seed), _) => seed,
         (None, false) => facts.seed,
         (None, true) => SEED,

@@ -109,7 +109,7 @@ options! {
     percentage_random: each(percent) = "100", "Percentage of random operations in a random job";
     norandommap: switch, "Allow blocks to repeat before all have been covered";
     softrandommap: accept(switch), "Accepted: covering every block once needs no memory";
-    allrandrepeat: flag = "0", "Repeat all random choices, even with randrepeat=0";
+    allrandrepeat: flag = "0", "Repeat all random choices, whatever randrepeat says";
     randrepeat: flag = "1", "Use the same offsets in every run";
     randseed: number = "0x89", "Seed of all random choices";
 }}

@@ -222,6 +222,9 @@ fn seeds_are_those_of_every_run_unless_asked_otherwise() {
     let other = seed(|s| s.randrepeat = Some(false));
     assert_ne!(usual, other);
     assert_eq!(other, seed(|s| s.randseed = Some(7)));
+    assert_eq!(other, seed(|s| s.allrandrepeat = Some(false)));
+    let both = seed(|s| (s.randrepeat, s.allrandrepeat) = (Some(false), Some(true)));
+    assert_eq!(usual, both);
     let (two, _) = jobs(vec![job("a", |_| {}), job("b", |_| {})]).expect("two jobs");
     let seeds: Vec<u64> = two.rounds[0].iter().map(|job| job.pattern.seed).collect();
     assert_ne!(seeds[0], seeds[1]);

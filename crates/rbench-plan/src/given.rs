@@ -200,6 +200,8 @@ impl<'a> Given<'a> {
             None | Some(b'b') => 0,
             Some(letter) => match b"kmgtp".iter().position(|known| *known == letter) {
                 Some(index) => index as u32 + 1,
+                // A closing mark cannot be meant as a unit.
+                None if b")]};\"'".contains(&letter) => 0,
                 None => return Err(wrong()),
             },
         };

@@ -174,6 +174,10 @@ fn numbers_that_fio_reads_in_part_are_taken_with_a_note() {
     assert_eq!(settings.size, Some(Extent::Percent(100)));
     let note = "bs: '4KB1' is read as 4096: '1' is ignored, as in fio";
     assert_eq!(notes, [note]);
+    let (notes, settings) = of("--filesize=64k)");
+    assert_eq!(settings.filesize, Some((65536, 65536)));
+    let note = "filesize: '64k)' is read as 65536: ')' is ignored, as in fio";
+    assert_eq!(notes, [note]);
     let list: Vec<String> = (1..=25).map(|n| n.to_string()).collect();
     let (notes, settings) = of(&format!("--percentile_list={}", list.join(":")));
     assert_eq!(settings.percentile_list.map(|list| list.len()), Some(20));

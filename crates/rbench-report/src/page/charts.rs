@@ -173,11 +173,7 @@ impl Bounds {
             for phase in &side.phases {
                 let service = Some(&phase.latency.service);
                 let both = [service, phase.latency.response.as_ref()];
-                for hist in both
-                    .into_iter()
-                    .flatten()
-                    .filter(|hist| hist.count >= LEAST)
-                {
+                for hist in both.into_iter().flatten().filter(|hist| hist.count > 0) {
                     bounds.low_ns = bounds.low_ns.min(hist.min_ns.max(1) as f64);
                     bounds.high_ns = bounds.high_ns.max(hist.max_ns as f64);
                 }

@@ -1,6 +1,8 @@
 //! The page: whatever a result holds, it is HTML, loads nothing, and gives the
 //! result back.
 
+use std::collections::BTreeSet;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use flate2::read::GzDecoder;
@@ -281,14 +283,19 @@ fn a_search_is_its_curve_with_the_objective_and_the_steps() {
     assert!(page.contains("No step has finished."));
 }
 
-/// Some iterations of the phases of a metadata run on that many ranks, `permille` of the usual time.
+/// Some iterations of the phases of a metadata run, `permille` of the usual time.
 fn iterated(count: u32, permille: u64) -> RunResult {
+    iterated_with(400, count, permille)
+}
+
+/// The same with that many operations in each phase of an iteration.
+fn iterated_with(items: u64, count: u32, permille: u64) -> RunResult {
     let mut phases = Vec::new();
     for iteration in 0..count {
         let mut pass = meta_phases(1, 4);
         for (phase, ns) in pass.iter_mut().zip(1_u64..) {
             let slower = permille + 7 * (u64::from(iteration) * 3 % 5);
-            let made = Made::on(1, 4, 400, 0, 300_000 * ns * slower / 1000);
+            let made = Made::on(1, 4, items, 0, 300_000 * ns * slower / 1000);
             let (name, label, op) = (phase.name.clone(), phase.label.clone(), phase.op);
             *phase = made.phase(&name, &label, op);
             phase.iteration = iteration;
@@ -378,6 +385,26 @@ fn two_runs_have_the_verdict_of_compare_and_their_curves_in_one_chart() {
     assert!(chart.contains(">base.json</span>") && chart.contains(">new.json</span>"));
     let (rate, _) = after.split_once("</figure>").expect("the next one");
     assert!(rate.contains(">base.json: iteration ") && rate.contains(">new.json: iteration "));
+}
+
+#[test]
+fn few_operations_of_many_iterations_are_drawn_where_they_lie() {
+    let page = named(
+        ["base", "new"],
+        [iterated_with(1, 5, 1000), iterated_with(1, 5, 1200)],
+    );
+    let (_, chart) = shown(&page)
+        .split_once("<figcaption>Latency by percentile")
+        .expect("20 operations of a side are enough for a chart");
+    let (chart, _) = chart.split_once("</figure>").expect("its end");
+    assert!(!chart.contains(">1 ns<"), "{chart}");
+    let (_, line) = chart.split_once("points=\"").expect("a line");
+    let (line, _) = line.split_once('"').expect("its end");
+    let heights: BTreeSet<&str> = line
+        .split(' ')
+        .filter_map(|point| Some(point.split_once(',')?.1))
+        .collect();
+    assert!(heights.len() > 1, "{line}");
 }
 
 #[test]

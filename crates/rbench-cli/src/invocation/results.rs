@@ -103,7 +103,7 @@ pub struct Page {
     is met; 0 if none is, or if the samples do not decide it; 2 if nothing can be compared. docs/reference/compare.md has the \
     formulas.\n\nExamples:\n  rbench compare before.json after.json\n  rbench compare --base b*.json --new \
     a*.json --format md\n  rbench compare before.json after.json --fail-if \
-    'file-create.p99>+10%' --fail-if 'rate<-5%'\n  rbench compare old-sweep.json new-sweep.json --fail-if \
+    'file-create.p50>+10%' --fail-if 'rate<-5%'\n  rbench compare old-sweep.json new-sweep.json --fail-if \
     'threads=4 bs=4k: rate<-5%'\n  rbench compare run.json --published juicefs-1.1/redis-always"
 )]
 pub struct Compare {
@@ -126,7 +126,7 @@ pub struct Compare {
     /// Confidence that no operation differs by chance alone [default: 95%]
     #[arg(long, value_name = "PERCENT", value_parser = values::confidence)]
     pub confidence: Option<f64>,
-    /// Exit with code 1 if this condition is met, such as file-create.p99>+10%; may be
+    /// Exit with code 1 if this condition is met, such as file-create.p50>+10%; may be
     /// repeated
     #[arg(long, value_name = "CONDITION")]
     pub fail_if: Vec<String>,

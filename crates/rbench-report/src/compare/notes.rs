@@ -83,7 +83,7 @@ pub(super) fn undecided(rows: &[Row], apart: &[bool]) -> Option<String> {
     let all = names.join(", ");
     Some(format!(
         "{all}: every sample of one side is above all of the other, but so few samples do not rule out chance in \
-         any of the operations; repeat both with --iterations {SAMPLES_ENOUGH} or more"
+         any of the operations; repeat both with at least {SAMPLES_ENOUGH} iterations, or {SAMPLES_ENOUGH} runs of each"
     ))
 }
 

@@ -53,7 +53,10 @@ pub(super) fn sentences(series: &SeriesResult) -> Vec<String> {
     all.extend(throughput(series));
     if !scaling.is_empty() {
         let parts: Vec<String> = scaling.iter().map(Scaling::text).collect();
-        all.push(format!("{}.", parts.join("; ")));
+        all.push(format!(
+            "{}. The threads of a rank share a directory, in which the kernel creates one name at a time.",
+            parts.join("; ")
+        ));
     }
     all.extend(failures(series));
     all.push(next(series, first, &memory, &scaling));
@@ -79,12 +82,18 @@ fn answered_by_memory(series: &SeriesResult) -> Vec<String> {
         let phases = results(series).flat_map(|result| &result.phases);
         match of_all(phases.filter(|phase| phase.label == label)) {
             Memory::All => Some(label),
-            Memory::Part => Some(format!("a part of {label}")),
+            Memory::Part => Some(format!("{PART}{label}")),
             Memory::None => None,
         }
     };
-    labels.into_iter().filter_map(answered).collect()
+    let mut all: Vec<String> = labels.into_iter().filter_map(answered).collect();
+    // "a part of" counts for what follows it.
+    all.sort_by_key(|text| text.starts_with(PART));
+    all
 }
+
+/// Begins the label of an operation that memory answered in part.
+const PART: &str = "a part of ";
 
 /// The part of several phases that the host's memory answered.
 fn of_all<'p>(phases: impl Iterator<Item = &'p PhaseResult>) -> Memory {

@@ -25,7 +25,7 @@ pub struct OverviewArgs {
     /// Write the page to FILE [default: rbench-RUN.html in the working directory]
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     html: Option<PathBuf>,
-    /// Multiply sizes and times by X, for example 0.1 for a short run
+    /// Multiply sizes and times by X, for example 0.5; the check of promises takes as long as ever
     #[arg(long, value_name = "X", default_value_t = 1.0, value_parser = scale)]
     scale: f64,
     #[command(flatten)]

@@ -11,7 +11,7 @@ No line may depend on the machine's speed, except those of the kinds `timed` and
 NEWER = {
     "comm": "jobs/process.rs", "end_syncfs": "rbench-exec, jobs/filled.rs", "filetype": "accepted, it changes nothing: files are inspected",
     "job_start_clock_id": "rbench-cli, that it is read", "log_window_value": "rbench-report, unit tests of logs",
-    "log_issue_time": "rbench-report, unit tests of logs", "priohint": "rbench-plan, unit tests of process", "ramp_size": "rbench-exec, jobs/course.rs",
+    "log_issue_time": "rbench-report, unit tests of logs", "priohint": "rbench-core, unit tests of priorities", "cmdprio_hint": "rbench-plan, unit tests of priorities", "ramp_size": "rbench-exec, jobs/course.rs",
     "random_sequence_stride": "scripts/checks/offsets.py", "steadystate_check_interval": "rbench-exec, jobs/course.rs",
     "thinkcycles": "jobs/pace.rs", "verify_header_seed": "rbench-cli, that it is read",
     "verify_write_sequence": "rbench-cli, that it is read", "verify_pattern_interval": "rbench-exec, unit tests of the layout",
@@ -28,6 +28,10 @@ VERIFY = "--rw=write --size=64k --verify=crc32c"
 LONG = "--rw=read --size=64k --time_based --runtime=3600"
 # Compares rates once an hour, so that a pause of the machine cannot make a rate too low.
 CYCLE = "--rate_cycle=3600000"
+# Requests of two priorities, where there is no right to the highest class either.
+PRIO = f"{LIBAIO} --cmdprio_percentage=50 --cmdprio_class=2"
+# A file that is there: some of what is refused here fio finds out after it has made its files.
+HAVE = "--ioengine=libaio --rw=randread --size=64k --filename={dir}/have"
 # Two jobs of a flow, limited by time.
 RATIO = "--ioengine=null --rw=read --size=1m --time_based --runtime=1 --thread"
 NAMES = "--ioengine={} --filesize=16k --nrfiles=10"
@@ -342,6 +346,24 @@ CASES = {
                           "--io_size=64k")],
     "zonemode": [("same", f"{READ} --zonemode=none")],
     # Options of engines.
+    "cmdprio": [("same", f"{PRIO} --cmdprio=3"), ("same", f"{PRIO} --cmdprio=1 --prio=1"),
+                ("same", f"{PRIO} --cmdprio=1 --prio=1 --prioclass=3"), ("same", f"{LIBAIO} --cmdprio=3"), ("fails", f"{HAVE} --cmdprio=8")],
+    "cmdprio_bssplit": [("same", f"{LIBAIO} --cmdprio_bssplit=4k/50/2/3"), ("same", f"{URING} --cmdprio_bssplit=4k/30/2/3:4k/30/3/4"),
+                        ("same", f"{LIBAIO} --cmdprio_bssplit=8k/100:4k/"), ("same", f"{LIBAIO} --cmdprio_bssplit=4k/50/0/3:8k/10"),
+                        ("same", f"{LIBAIO} --cmdprio_class=2 --cmdprio_percentage=0 --cmdprio_bssplit=4k/50"),
+                        ("fails", f"{HAVE} --cmdprio_bssplit=4k/50/2"), ("fails", f"{HAVE} --cmdprio_bssplit=4k/60:4k/60"),
+                        ("fails", f"{HAVE} --cmdprio_bssplit=4k/50 --cmdprio_percentage=50")],
+    "cmdprio_class": [("same", f"{PRIO}"), ("same", f"{URING} --cmdprio_percentage=50 --cmdprio_class=3"),
+                      ("fails", f"{HAVE} --cmdprio_class=0"), ("fails", f"{HAVE} --cmdprio_class=4")],
+    "cmdprio_percentage": [("same", f"{LIBAIO} --cmdprio_percentage=50"), ("same", f"{URING} --cmdprio_percentage=50"),
+                           ("same", f"{PRIO} --iodepth=1"), ("same", f"{LIBAIO} --cmdprio_percentage=100"),
+                           ("same", f"{LIBAIO} --cmdprio_percentage=0"), ("same", f"{PRIO} --lat_percentiles=1"),
+                           ("same", f"{PRIO} --clat_percentiles=0"), ("same", f"{PRIO} --disable_clat=1"),
+                           ("same", f"{PRIO} --numjobs=2 --group_reporting"), ("same", f"{PRIO} --write_lat_log=l"),
+                           ("sum", f"{PRIO} --rw=randrw"), ("sum", f"{PRIO} --rw=randrw --unified_rw_reporting=1"),
+                           ("sum", f"{PRIO} --rw=randrw --cmdprio_percentage=100,0 --unified_rw_reporting=both"),
+                           ("same", f"{PRIO} --rw=write --verify=crc32c"),
+                           ("fails", f"{HAVE} --cmdprio_percentage=101"), ("fails", f"{READ} --cmdprio_percentage=50")],
     "fixedbufs": [("same", f"{URING} --fixedbufs=1")], "registerfiles": [("same", f"{URING} --registerfiles=1")],
     "force_async": [("same", f"{URING} --force_async=4")], "nonvectored": [("same", f"{URING} --nonvectored=1")],
     "sqthread_poll": [("same", f"{URING} --sqthread_poll=1")],

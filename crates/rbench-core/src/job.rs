@@ -9,6 +9,7 @@ use crate::direction::Direction;
 use crate::hist::{ExactHist, unless_empty};
 use crate::latency::Latency;
 use crate::moved::Moved;
+use crate::priority::{self, AtPriority, IoPriority};
 use crate::units::Nanos;
 
 /// Count, extremes and sums of values taken at intervals.
@@ -124,6 +125,10 @@ pub struct DirectionOutcome {
     #[serde(with = "unless_empty")]
     #[schemars(with = "Option<ExactHist>")]
     pub lat: Latency,
+    /// Latencies by priority, where operations have several (`cmdprio_percentage`): clat, or lat with
+    /// `lat_percentiles`. Those of the job's own priority come first.
+    #[serde(default)]
+    pub priorities: Vec<AtPriority>,
     /// From the intended start, where a rate is given.
     pub response: Option<Latency>,
     /// Bandwidth in KiB/s over stretches of 500 ms.
@@ -138,8 +143,21 @@ impl DirectionOutcome {
         for latency in [&mut self.slat, &mut self.response].into_iter().flatten() {
             latency.shrink();
         }
+        for one in &mut self.priorities {
+            one.latency.shrink();
+        }
         self.clat.shrink();
         self.lat.shrink();
+    }
+
+    /// Latencies by priority of operations that have a single one, `own`.
+    fn at_own_priority(&mut self, own: IoPriority, of: fn(&DirectionOutcome) -> &Latency) {
+        if self.priorities.is_empty() {
+            self.priorities.push(AtPriority {
+                priority: own,
+                latency: of(self).clone(),
+            });
+        }
     }
 
     /// Adds what another worker of the same job did in this direction.
@@ -149,8 +167,9 @@ impl DirectionOutcome {
             most: runtime;
             merge: clat lat;
             some: slat response;
-            own: bw iops;
+            own: priorities bw iops;
         });
+        priority::merge(&mut self.priorities, priorities);
         self.bw.join(bw);
         self.iops.join(iops);
     }
@@ -246,6 +265,46 @@ impl JobOutcome {
         self.sync.shrink();
     }
 
+    /// The directions, in fio's order.
+    pub fn directions(&self) -> [&DirectionOutcome; 3] {
+        [&self.read, &self.write, &self.trim]
+    }
+
+    /// The same, mutable.
+    pub fn directions_mut(&mut self) -> [&mut DirectionOutcome; 3] {
+        [&mut self.read, &mut self.write, &mut self.trim]
+    }
+
+    /// Gives a job whose operations all have its own priority its latencies by priority, so that
+    /// they can be merged with those of a job with several.
+    pub fn at_own_priority(&mut self, own: IoPriority, of: fn(&DirectionOutcome) -> &Latency) {
+        for direction in self.directions_mut() {
+            direction.at_own_priority(own, of);
+        }
+    }
+
+    /// Leaves out latencies by priority if all operations have the same one.
+    pub fn leave_out_single_priority(&mut self) {
+        let all = self.directions().map(|direction| &direction.priorities);
+        let used = all.into_iter().flatten();
+        let mut used: Vec<IoPriority> = used
+            .filter(|one| !one.latency.is_empty())
+            .map(|one| one.priority)
+            .collect();
+        used.sort_unstable();
+        used.dedup();
+        if used.len() < 2 {
+            self.leave_out_priorities();
+        }
+    }
+
+    /// Leaves out latencies by priority.
+    pub fn leave_out_priorities(&mut self) {
+        for direction in self.directions_mut() {
+            direction.priorities.clear();
+        }
+    }
+
     /// Adds what other workers of the same job, or of its group, did.
     pub fn merge(&mut self, other: &JobOutcome) {
         if self.workers == 0 {
@@ -313,6 +372,8 @@ pub struct LogSample {
     pub lat: Nanos,
     /// The largest of each: slat, clat, lat.
     pub max: [Nanos; 3],
+    /// Its priority; none for an interval, as in fio.
+    pub priority: IoPriority,
     /// The highest rates over a sample (`bwavgtime`, `iopsavgtime`) in it: operations and bytes
     /// per second.
     pub max_rates: [u64; 2],
@@ -364,6 +425,50 @@ mod tests {
         assert!((both.mean() - 22.0).abs() < 1e-9);
         // Squared deviations of 200 and 2 over 5 degrees of freedom.
         assert!((both.stddev() - (202.0_f64 / 5.0).sqrt()).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_group_has_the_latencies_of_each_priority_of_its_jobs() {
+        let at = |class, values: &[u64]| {
+            let mut latency = Latency::default();
+            values.iter().for_each(|ns| latency.record(Nanos(*ns)));
+            AtPriority {
+                priority: IoPriority::new(class, 0, 0),
+                latency,
+            }
+        };
+        let one = |values: &[u64]| {
+            let mut outcome = JobOutcome {
+                workers: 1,
+                ..JobOutcome::default()
+            };
+            outcome.read.clat = at(0, values).latency;
+            outcome
+        };
+        let plain = |values| {
+            let mut outcome = one(values);
+            outcome.at_own_priority(IoPriority::default(), |direction| &direction.clat);
+            outcome
+        };
+        let mut sum = plain(&[1, 2]);
+        let mut several = one(&[3, 4, 5]);
+        several.read.priorities = vec![at(3, &[3]), at(1, &[4, 5])];
+        several.at_own_priority(IoPriority::new(3, 0, 0), |direction| &direction.clat);
+        sum.merge(&several);
+        let expect = [at(0, &[1, 2]), at(3, &[3]), at(1, &[4, 5])];
+        assert_eq!(sum.read.priorities, expect);
+        sum.leave_out_single_priority();
+        assert_eq!(sum.read.priorities, expect);
+        let mut same = plain(&[1, 2]);
+        same.merge(&plain(&[7]));
+        assert_eq!(same.read.priorities, [at(0, &[1, 2, 7])]);
+        same.leave_out_single_priority();
+        assert_eq!(same.read.priorities, []);
+        // Each direction has one, but not the same: that shows where they are reported together.
+        let mut mixed = plain(&[1]);
+        mixed.write.priorities = vec![at(0, &[]), at(1, &[2])];
+        mixed.leave_out_single_priority();
+        assert_eq!(mixed.read.priorities, [at(0, &[1])]);
     }
 
     #[test]

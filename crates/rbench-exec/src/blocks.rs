@@ -12,7 +12,7 @@ use std::sync::atomic::Ordering;
 use nix::errno::Errno;
 use rbench_core::job::JobLog;
 use rbench_core::residency::Pages;
-use rbench_core::{Clock as _, Direction, Nanos};
+use rbench_core::{Clock as _, Direction, IoPriority, Nanos};
 use rbench_plan::pattern::{Part, Steps};
 use rbench_sys::engine::Completion;
 use rbench_sys::limits::Usage;
@@ -40,6 +40,7 @@ mod nothing;
 mod noting;
 mod order;
 mod others;
+mod priorities;
 mod process;
 mod progress;
 mod recorder;
@@ -63,6 +64,7 @@ use handles::Handles;
 use iolog::Replayed;
 use order::Order;
 use others::Ramp;
+use priorities::Draws;
 use progress::Progress;
 use recorder::Recorder;
 use stats::JobStats;
@@ -127,6 +129,8 @@ struct Planned {
     /// Set for the last operation on its file.
     last: bool,
     intended: Option<Nanos>,
+    /// The default is that of the job.
+    priority: IoPriority,
 }
 
 impl Planned {
@@ -145,6 +149,7 @@ impl Planned {
             offset: self.offset,
             length: self.length,
             at: 0,
+            priority: self.priority,
         }
     }
 }
@@ -206,6 +211,8 @@ struct Pattern {
     /// The log of I/O that replaces the pattern.
     replayed: Option<Box<Replayed>>,
     arrivals: Arrivals,
+    /// Priorities that requests draw, if they do.
+    priorities: Option<Box<Draws>>,
     /// The next operation if it was drawn and is not in a slot.
     next: Option<Planned>,
     /// The number of the latest write, and the highest number.

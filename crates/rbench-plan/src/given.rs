@@ -12,10 +12,12 @@ pub use arithmetic::evaluate;
 use arithmetic::is_expression;
 pub use pattern::Contents;
 use pattern::DataPattern;
+pub use priorities::PrioritySplit;
 
 mod arithmetic;
 mod distribution;
 pub mod pattern;
+mod priorities;
 
 /// Most numbers of a range.
 const LIST_MAX: u32 = 1 << 16;

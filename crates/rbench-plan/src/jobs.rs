@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use rbench_core::memory::Memory;
 use rbench_core::operations::NameEngine;
 use rbench_core::steady::SteadyRule;
-use rbench_core::{Bytes, EngineOptions, Nanos, Rank};
+use rbench_core::{Bytes, EngineOptions, IoPriority, Nanos, Rank};
 
 use crate::arrival::OpenLoop;
 use crate::iolog::Replay;
@@ -20,6 +20,7 @@ mod course;
 mod framing;
 mod others;
 mod plain;
+mod priorities;
 mod report;
 mod whole;
 
@@ -30,7 +31,8 @@ pub use course::{Course, Sequel, Zones};
 pub use framing::{Framing, Standing};
 pub use others::{Exit, ExitWhat, Flow, Others, Submission};
 pub use plain::COMPRESS_CHUNK;
-pub use report::{ContinueOn, ErrorOf, Errors, FioReport, LeftOut, Logs, WindowValue};
+pub use priorities::{Priorities, PriorityShare};
+pub use report::{ByPriority, ContinueOn, ErrorOf, Errors, FioReport, LeftOut, Logs, WindowValue};
 pub use whole::{Trigger, Whole};
 
 /// All jobs of a run.
@@ -567,6 +569,8 @@ pub struct JobPlan {
     pub depth_low: Option<u32>,
     /// The way in which requests get to the engine.
     pub submission: Submission,
+    /// Priorities that single requests draw; `None`: all have the job's own.
+    pub priorities: Option<Priorities>,
     /// True for O_DIRECT.
     pub direct: bool,
     /// True if opens and closes are timed, too.
@@ -645,6 +649,11 @@ impl JobPlan {
     /// The logs that it writes.
     pub fn logs(&self) -> Option<&Logs> {
         self.report.as_ref().map(|report| &report.logs)
+    }
+
+    /// The I/O priority of its threads, which requests without another one have.
+    pub fn own_priority(&self) -> IoPriority {
+        self.process.io_priority.unwrap_or_default()
     }
 
     /// Intervals between samples of bandwidth and of operations per second.

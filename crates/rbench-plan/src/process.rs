@@ -1,6 +1,8 @@
 //! Properties of a job's worker threads in the kernel (name, processors, memory
 //! nodes, priorities, user), and the commands around them.
 
+use rbench_core::IoPriority;
+
 /// Properties of each worker of a job; by default unchanged.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Process {
@@ -16,8 +18,8 @@ pub struct Process {
     pub memory: Option<MemoryPolicy>,
     /// `nice`: added to its current niceness.
     pub nice: i32,
-    /// `prioclass`, `priohint` and `prio` in the form of ioprio_set(2).
-    pub io_priority: Option<u16>,
+    /// `prioclass`, `priohint` and `prio`
+    pub io_priority: Option<IoPriority>,
     /// `uid`
     pub user: Option<u32>,
     /// `gid`
@@ -50,22 +52,4 @@ pub enum MemoryPolicy {
     Bind(Nodes),
     /// From these in turn.
     Interleave(Nodes),
-}
-
-/// The value for ioprio_set(2): class 0 to 3, level 0 to 7, hint 0 to 1023.
-pub fn io_priority(class: u8, level: u8, hint: u16) -> u16 {
-    u16::from(class) << 13 | (hint & 0x3ff) << 3 | u16::from(level & 7)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn io_priorities_are_those_of_the_kernel() {
-        // <linux/ioprio.h>: class from bit 13, hint from bit 3, level below.
-        assert_eq!(io_priority(2, 3, 0), 0x4003);
-        assert_eq!(io_priority(3, 0, 0), 0x6000);
-        assert_eq!(io_priority(1, 7, 5), 0x2000 | 5 << 3 | 7);
-    }
 }

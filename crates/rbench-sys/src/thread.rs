@@ -9,6 +9,7 @@ use nix::libc;
 use nix::sched::{CpuSet, sched_setaffinity};
 use nix::sys::prctl;
 use nix::unistd::Pid;
+use rbench_core::IoPriority;
 
 /// Limit for the number of memory nodes in a policy.
 const NODES_MAX: usize = 1024;
@@ -114,13 +115,13 @@ pub fn add_nice(more: i32) -> Result<(), Errno> {
     Errno::result(unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, wanted) }).map(drop)
 }
 
-/// Sets the thread's I/O priority, in the form of `<linux/ioprio.h>`.
+/// Sets the thread's I/O priority.
 ///
 /// # Errors
 /// The kernel's error: `EPERM` if it needs root.
-pub fn set_io_priority(value: u16) -> Result<(), Errno> {
+pub fn set_io_priority(priority: IoPriority) -> Result<(), Errno> {
     const WHO_PROCESS: libc::c_int = 1;
-    let value = libc::c_int::from(value);
+    let value = libc::c_int::from(priority.0);
     // SAFETY: no memory is involved; 0 is the calling thread.
     Errno::result(unsafe { libc::syscall(libc::SYS_ioprio_set, WHO_PROCESS, 0, value) }).map(drop)
 }
@@ -181,7 +182,7 @@ mod tests {
             set_name("worker").expect("named");
             stay_on_any(&[last]).expect("kept there");
             add_nice(3).expect("nicer");
-            set_io_priority(3 << 13).expect("idle class");
+            set_io_priority(IoPriority::new(3, 0, 0)).expect("idle class");
             assert_eq!(status("Name:"), "Name:\tworker");
             assert_eq!(
                 status("Cpus_allowed_list:"),

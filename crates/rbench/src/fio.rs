@@ -14,7 +14,7 @@ use rbench_core::machine::HostUse;
 use rbench_core::{Latency, Nanos, Rank};
 use rbench_exec::LiveStats;
 use rbench_plan::Plan;
-use rbench_plan::jobs::{ContinueOn, Errors, FioReport, JobPlan, JobsPlan, LeftOut};
+use rbench_plan::jobs::{ByPriority, ContinueOn, Errors, FioReport, JobPlan, JobsPlan, LeftOut};
 use rbench_plan::resolve::Work;
 use rbench_report::RunResult;
 use rbench_report::fio::{FioRun, Machine, TERSE_VERSION, add};
@@ -335,11 +335,19 @@ fn run(
         if report.left_out.all {
             continue;
         }
-        let outcome = &without(&in_units(outcome, report.io_unit), report.left_out);
+        let mut outcome = without(&in_units(outcome, report.io_unit), report.left_out);
+        match report.by_priority() {
+            Some(ByPriority::Clat) => outcome.at_own_priority(job.own_priority(), |of| &of.clat),
+            Some(ByPriority::Lat) => outcome.at_own_priority(job.own_priority(), |of| &of.lat),
+            None => outcome.leave_out_priorities(),
+        }
         // On several hosts, a worker with an entry of its own gets its host's name.
-        let host = host_of(job, outcome, plan, &machine.names);
+        let host = host_of(job, &outcome, plan, &machine.names);
         let host = host.filter(|_| !report.group_reporting);
-        add(&mut entries, entry(job, report, outcome, host));
+        add(&mut entries, entry(job, report, &outcome, host));
+    }
+    for entry in &mut entries {
+        entry.outcome.leave_out_single_priority();
     }
     let started = launch.started.parse::<jiff::Timestamp>();
     FioRun {

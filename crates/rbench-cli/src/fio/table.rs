@@ -121,6 +121,10 @@ pub const GROUPS: &[Group] = &[
         "Options of engines (io_uring, libaio, pvsync2, filestat)",
         engine::ENGINE_OPTIONS,
     ),
+    Group::new(
+        "Priorities of requests (libaio, io_uring)",
+        engine::REQUEST_PRIORITIES,
+    ),
     Group::new("Buffers", engine::BUFFERS),
     Group::new("Duration and rate", course::PACE),
     Group::new("Verification", course::VERIFY),

@@ -262,7 +262,7 @@ fn what_this_program_lacks_is_refused_by_name() {
             "option '--cgroup' is not supported: rbench does not manage control groups; use 'systemd-run --scope'";
         "--zonemode=zbd" => "'--zonemode'";
         "--client=host" => "mpirun";
-        "--cmdprio_class=1" => "requests have no priority";
+        "--thp=1" => "the system chooses";
         "--dir=/x" => "profiles";
         "--rw=readtrim" => "is not one of";
         "--verify=crc33" => "is not one of";

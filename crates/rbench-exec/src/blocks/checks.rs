@@ -9,7 +9,9 @@ use std::io;
 use std::path::Path;
 
 use nix::errno::Errno;
-use rbench_core::{Clock as _, Direction, Failure, FailureKind, Nanos, OpKind, errno_of};
+use rbench_core::{
+    Clock as _, Direction, Failure, FailureKind, IoPriority, Nanos, OpKind, errno_of,
+};
 use rbench_plan::pattern::{Step, Steps};
 
 use super::checkers::{self, Block, Verdict};
@@ -77,6 +79,8 @@ impl Written {
             // With files that take turns, it was closed before.
             last: true,
             intended: None,
+            // Like in fio, what only verification does has the job's own.
+            priority: IoPriority::default(),
         }
     }
 
@@ -222,7 +226,16 @@ impl BlockRunner {
         if let Some(at) = self.pattern.arrivals.next(step.direction, step.length) {
             what.intended = Some(Nanos(self.accounts.start.0.saturating_add(at.0)));
         }
+        self.draw_priority(&mut what);
         Some(what)
+    }
+
+    /// Draws the priority of an operation, where those of the job do.
+    #[inline(always)]
+    pub(super) fn draw_priority(&mut self, what: &mut Planned) {
+        if let Some(draws) = &mut self.pattern.priorities {
+            what.priority = draws.draw(what.kind.direction(), what.length as u64);
+        }
     }
 
     /// Returns true if the blocks of each pass are read back by making its pattern again.
@@ -653,5 +666,6 @@ fn planned(step: &Step, kind: Does, generation: u64) -> Planned {
         generation,
         last: step.ends_file,
         intended: None,
+        priority: IoPriority::default(),
     }
 }

@@ -25,6 +25,7 @@ use super::iolog::{Iolog, Iologs, Replayed, placed};
 use super::many;
 use super::order::Order;
 use super::others::{Others, Ramp};
+use super::priorities::Draws;
 use super::process;
 use super::progress::{Progress, State};
 use super::recorder::Recorder;
@@ -420,6 +421,7 @@ impl How {
                 && !counts
                 && !submission
                 && !rated
+                && job.priorities.is_none()
                 && job.files.count == 1
                 && (as_fio || !pace.ramps()),
             plain,
@@ -584,6 +586,7 @@ pub(super) fn runner(context: WorkerContext, clone: u32) -> Result<BlockRunner, 
         pass_over: false,
         stops: false,
         renewal,
+        priorities: Draws::of(&job, part.worker),
         exhausted: false,
         pass_steps: 0,
     };

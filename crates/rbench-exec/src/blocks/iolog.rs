@@ -10,7 +10,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TryRecvError, sync
 use std::time::Duration;
 
 use nix::errno::Errno;
-use rbench_core::{Clock as _, Direction, Failure, Nanos, OpKind};
+use rbench_core::{Clock as _, Direction, Failure, IoPriority, Nanos, OpKind};
 use rbench_plan::iolog::{Action, Entry, Follower, Replay, Version};
 use rbench_sys::{Transfer, inputs};
 
@@ -475,7 +475,7 @@ impl BlockRunner {
             }
             other => other,
         };
-        let what = Planned {
+        let mut what = Planned {
             kind,
             file: u64::from(entry.file),
             offset: entry.offset,
@@ -483,9 +483,12 @@ impl BlockRunner {
             generation,
             last: false,
             intended: entry.at().map(|at| self.intended(at)),
+            priority: IoPriority::default(),
         };
         if kind == Kind::Check {
             self.leave_out_write(&what);
+        } else {
+            self.draw_priority(&mut what);
         }
         Some(what)
     }

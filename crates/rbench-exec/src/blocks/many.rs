@@ -3,7 +3,7 @@
 
 use std::os::fd::RawFd;
 
-use rbench_core::{Clock as _, Nanos};
+use rbench_core::{Clock as _, IoPriority, Nanos};
 
 use super::extras::{Bare, Extras, Full, Pause};
 use super::stats::Times;
@@ -34,6 +34,7 @@ pub(super) fn slots(depth: usize) -> Vec<Slot> {
             generation: 0,
             last: false,
             intended: None,
+            priority: IoPriority::default(),
         },
         fd: -1,
         start: Nanos(0),

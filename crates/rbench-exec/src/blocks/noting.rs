@@ -193,6 +193,7 @@ impl BlockRunner {
                 offset: what.offset,
                 length: what.length as u64,
                 moved: moved as u64,
+                priority: what.priority,
             };
             if !stats.records(start) {
                 stats.done_in_ramp(done, times);
@@ -206,6 +207,9 @@ impl BlockRunner {
                     self.accounts.give_up(Some(Errno::ETIMEDOUT));
                 }
                 return;
+            }
+            if E::asks(self.pattern.priorities.is_some()) {
+                stats.done_at_priority((direction, what.priority), times.latencies());
             }
             let attend = stats.done(done, times) || self.how.ramps;
             meter.done(self.lane(direction), span, bytes);

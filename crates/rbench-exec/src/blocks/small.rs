@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use rbench_core::outcome::Retries;
-use rbench_core::{By, Call, FailureKind, OpKind, OpenFlags, Rank};
+use rbench_core::{By, Call, FailureKind, IoPriority, OpKind, OpenFlags, Rank};
 use rbench_plan::IoPlan;
 use rbench_plan::io::small_paths;
 use rbench_plan::jobs::{Buffers, SmallFiles};
@@ -223,6 +223,7 @@ impl SmallFile {
                 offset,
                 length,
                 at: offset as usize,
+                priority: IoPriority::default(),
             };
             one_request(self.engine.as_mut(), &mut self.done, request)?;
         }
@@ -233,6 +234,7 @@ impl SmallFile {
                 offset: 0,
                 length: 0,
                 at: 0,
+                priority: IoPriority::default(),
             };
             one_request(self.engine.as_mut(), &mut self.done, request)?;
         }

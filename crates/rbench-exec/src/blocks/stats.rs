@@ -7,12 +7,13 @@ mod rates;
 use rbench_core::job::{DirectionOutcome, JobLog, JobOutcome, Series};
 use rbench_core::outcome::{Measured, OpStats};
 use rbench_core::steady::{Rates, SteadyWatch};
-use rbench_core::{Direction, Latency, Nanos};
+use rbench_core::{Direction, IoPriority, Latency, Nanos};
 use rbench_plan::jobs::{Each, JobPlan, Logs};
 
 use rates::{LeastRates, Sampling, Steadiness};
 
 use super::moving::Moving;
+use super::priorities::Split;
 use super::search::{DepthSearch, Stage};
 use super::stretch::{Kind, Stretches};
 use crate::meter::Span;
@@ -36,6 +37,14 @@ pub struct Times {
     pub depth: usize,
 }
 
+impl Times {
+    /// From submission, and from preparation, to completion.
+    #[inline(always)]
+    pub fn latencies(&self) -> (Nanos, Nanos) {
+        (self.end.since(self.submitted), self.end.since(self.start))
+    }
+}
+
 /// The rows of reads, writes and trims, as far as the worker has them: every operation that
 /// is noted here is noted there as well.
 pub type Rows<'m> = [Option<&'m OpStats>; 3];
@@ -51,6 +60,8 @@ pub struct Done {
     pub length: u64,
     /// Bytes moved.
     pub moved: u64,
+    /// Its priority; the default is that of the job.
+    pub priority: IoPriority,
 }
 
 /// One direction.
@@ -67,6 +78,8 @@ struct Side {
     /// `None`: that of the row, which begins at the same time.
     lat: Option<Latency>,
     response: Option<Latency>,
+    /// Latencies by priority, if there are several.
+    by_priority: Option<Split>,
     bw: Series,
     iops: Series,
     /// Operations and bytes when the last sample was taken, and at the last
@@ -138,6 +151,8 @@ pub struct JobStats {
     overlaps: bool,
     depths: [u64; 7],
     latency_max: Nanos,
+    /// The job's own priority, for logs.
+    own_priority: IoPriority,
     /// The earliest of the next sample and the next check of the least rates.
     next_look: Nanos,
     sampling: Sampling,
@@ -189,6 +204,7 @@ impl Side {
             slat: self.slat,
             clat: self.clat.unwrap_or_else(|| lat.clone()),
             lat,
+            priorities: self.by_priority.map_or_else(Vec::new, Split::into_all),
             response: self.response,
             bw: self.bw,
             iops: self.iops,
@@ -230,7 +246,10 @@ impl JobStats {
         let pace = &job.pace;
         let (iops, bytes) = (&pace.rate_iops, &pace.rate_bytes);
         let rated = |of| iops.of(of).is_some() || bytes.of(of).is_some();
-        let side = |of| Side::new(asynchronous, rated(of), own);
+        let side = |of| Side {
+            by_priority: Split::new(job, of),
+            ..Side::new(asynchronous, rated(of), own)
+        };
         let samples = logs.bandwidth.is_some() || logs.iops.is_some() || logs.latency.is_some();
         JobStats {
             from: Nanos(0),
@@ -245,6 +264,7 @@ impl JobStats {
             overlaps: depth > 1,
             depths: [0; 7],
             latency_max: pace.latency_max.unwrap_or(Nanos(u64::MAX)),
+            own_priority: job.own_priority(),
             next_look: Nanos(0),
             sampling: Sampling {
                 every: job.sampled_every(),
@@ -413,6 +433,7 @@ impl JobStats {
     #[cold]
     pub fn done_in_ramp(&mut self, done: Done, times: Times) {
         if let Some(in_ramp) = &mut self.in_ramp {
+            in_ramp.done_at_priority((done.direction, done.priority), times.latencies());
             in_ramp.done(done, times);
         }
     }
@@ -430,6 +451,19 @@ impl JobStats {
     pub fn synced_in_ramp(&mut self, span: Span) {
         if let Some(in_ramp) = &mut self.in_ramp {
             in_ramp.synced(span);
+        }
+    }
+
+    /// Notes the latencies of an operation at its priority, before [`JobStats::done`].
+    // Numbers in registers: other jobs must not write theirs to memory for this call.
+    #[inline(never)]
+    pub fn done_at_priority(
+        &mut self,
+        (direction, priority): (Direction, IoPriority),
+        (clat, lat): (Nanos, Nanos),
+    ) {
+        if let Some(split) = &mut self.sides.of_mut(direction).by_priority {
+            split.record(priority, clat, lat);
         }
     }
 
@@ -494,10 +528,13 @@ impl JobStats {
         }
         for side in self.sides.all_mut() {
             let (asynchronous, rated) = (side.slat.is_some(), side.response.is_some());
+            let mut by_priority = side.by_priority.take();
+            by_priority.iter_mut().for_each(Split::clear);
             *side = Side {
                 window: side.window,
                 histogram: side.histogram.take(),
                 block_max: side.block_max,
+                by_priority,
                 ..Side::new(asynchronous, rated, (true, false))
             };
         }

@@ -3,7 +3,7 @@
 use nix::errno::Errno;
 use rbench_core::clock::spin_cycles;
 use rbench_core::operations::NameEngine;
-use rbench_core::{Clock as _, Failure, FailureKind, MonotonicClock, Nanos, OpKind};
+use rbench_core::{Clock as _, Failure, FailureKind, IoPriority, MonotonicClock, Nanos, OpKind};
 use rbench_plan::jobs::RangeSync;
 use rbench_sys::{Request, Transfer};
 
@@ -434,6 +434,7 @@ impl BlockRunner {
             offset: 0,
             length: 0,
             at: 0,
+            priority: IoPriority::default(),
         };
         // A sync counts as a write to those who lock the file.
         self.lock_file(file, Kind::Write, gate);

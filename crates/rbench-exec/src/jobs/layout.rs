@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex};
 
 use nix::errno::Errno;
 use rbench_core::random::DataStream;
-use rbench_core::{Clock as _, Failure, FailureKind, OpKind, Rank};
+use rbench_core::{Clock as _, Failure, FailureKind, IoPriority, OpKind, Rank};
 use rbench_plan::jobs::{Fallocate, JobPlan};
 use rbench_plan::pattern::{file_path, file_size, shares_files};
 use rbench_sys::engine::{self, Completion, EngineConfig};
@@ -575,6 +575,7 @@ impl LayoutRunner {
             offset,
             length,
             at: 0,
+            priority: IoPriority::default(),
         };
         let start = gate.clock.now();
         self.engine.submit(0, request);

@@ -26,6 +26,7 @@ mod needs_fuse;
 mod pace;
 mod parts;
 mod pattern;
+mod priorities;
 mod process;
 mod ranks;
 mod trims;

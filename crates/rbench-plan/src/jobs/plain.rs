@@ -112,6 +112,7 @@ impl JobPlan {
             batch_complete_max: 1,
             depth_low: None,
             submission: Submission::default(),
+            priorities: None,
             direct: false,
             framing: Framing::Untimed,
             syncing: Syncing::default(),

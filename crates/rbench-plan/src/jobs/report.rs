@@ -91,6 +91,29 @@ pub struct FioReport {
     pub options: Vec<(String, String)>,
 }
 
+/// The latency that is reported by the priority of requests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ByPriority {
+    /// From submission to completion.
+    Clat,
+    /// From preparation to completion.
+    Lat,
+}
+
+impl FioReport {
+    /// The latency that is reported by priority, as in fio: only one is. `None`: it is omitted.
+    pub fn by_priority(&self) -> Option<ByPriority> {
+        match (
+            self.lat_percentiles && !self.left_out.lat,
+            self.left_out.clat,
+        ) {
+            (true, _) => Some(ByPriority::Lat),
+            (false, false) => Some(ByPriority::Clat),
+            (false, true) => None,
+        }
+    }
+}
+
 /// Omitted parts of a job's report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct LeftOut {

@@ -26,6 +26,7 @@ mod engine;
 mod journal;
 mod names;
 mod parts;
+mod priorities;
 mod process;
 mod replay;
 mod report;
@@ -271,6 +272,7 @@ fn one(
             offload: s.offload.unwrap_or(false),
             serialize: s.serialize_overlap.unwrap_or(false),
         },
+        priorities: priorities::priorities(s, notes)?,
         direct,
         syncing: syncing(s),
         buffers: buffers(s, smallest)?,

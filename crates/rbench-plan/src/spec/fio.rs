@@ -14,7 +14,7 @@ use crate::jobs::{
 };
 use crate::process::{MemoryPolicy, Nodes};
 
-pub use crate::given::{Check, Extent, Split};
+pub use crate::given::{Check, Extent, PrioritySplit, Split};
 
 /// All jobs of the command line and its job files.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -55,6 +55,21 @@ pub enum SyncMode {
     Sync,
     /// O_DSYNC
     Dsync,
+}
+
+/// Priorities of single requests, for reads and for writes.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Cmdprio {
+    /// `cmdprio_percentage`
+    pub percentage: Each<Option<u32>>,
+    /// `cmdprio_bssplit`
+    pub split: Each<Option<Vec<PrioritySplit>>>,
+    /// `cmdprio_class`: 1 to 3
+    pub class: Each<Option<u8>>,
+    /// `cmdprio`: 0 to 7
+    pub level: Each<Option<u8>>,
+    /// `cmdprio_hint`: 0 to 1023
+    pub hint: Each<Option<u16>>,
 }
 
 /// Options of a job by their names in fio. Of `name <- "option=word": type = "note"` the field
@@ -286,6 +301,8 @@ settings! { {
     pub filename_directories: Vec<PathBuf>,
     /// Options of the engine.
     pub engine_options: EngineOptions,
+    /// Priorities of requests, where the engine has them.
+    pub cmdprio: Cmdprio,
     /// The options that belong to engines and were given, and those engines.
     pub of_engines: Vec<(&'static str, &'static [&'static str])>,
     /// `write_bw_log` and its like, `log_avg_msec`, `log_hist_msec`, `log_offset`.

@@ -52,8 +52,8 @@ fn record(line: &Line, form: Form) -> Vec<u8> {
     bytes.extend_from_slice(&line.ms.to_le_bytes());
     bytes.extend_from_slice(&line.value.to_le_bytes());
     bytes.extend_from_slice(&direction.to_le_bytes());
-    // No operation has a priority.
-    bytes.extend_from_slice(&[0; 4]);
+    bytes.extend_from_slice(&line.priority.0.to_le_bytes());
+    bytes.extend_from_slice(&[0; 2]);
     bytes.extend_from_slice(&line.block.to_le_bytes());
     if form.offsets {
         bytes.extend_from_slice(&line.offset.to_le_bytes());
@@ -146,7 +146,7 @@ mod tests {
     use super::super::logs::line;
     use super::*;
     use proptest::prelude::*;
-    use rbench_core::{Direction, Nanos};
+    use rbench_core::{Direction, IoPriority, Nanos};
 
     /// All lines of a log.
     fn inflate(stored: &[u8]) -> Result<String, String> {
@@ -206,12 +206,12 @@ mod tests {
     proptest! {
         #[test]
         fn what_is_stored_is_inflated_to_the_lines_of_the_log(
-            all in prop::collection::vec((any::<bool>(), 0..1_u64 << 50, 1..1_u64 << 40, any::<u64>()), 0..50),
+            all in prop::collection::vec((any::<bool>(), 0..1_u64 << 50, 1..1_u64 << 40, any::<u64>(), any::<u16>()), 0..50),
             offsets: bool,
             priority: bool,
         ) {
             let form = Form { offsets, priority, ..Form::default() };
-            let all: Vec<LogSample> = all.into_iter().map(|(w, at, lat, to)| sample(if w { Direction::Write } else { Direction::Read }, at, lat, to)).collect();
+            let all: Vec<LogSample> = all.into_iter().map(|(w, at, lat, to, priority)| LogSample { priority: IoPriority(priority), ..sample(if w { Direction::Write } else { Direction::Read }, at, lat, to) }).collect();
             for kind in [Kind::Lat, Kind::Iops, Kind::Bandwidth] {
                 let stored = store(kind, all.iter(), form).expect("memory");
                 let text: String = all.iter().map(|one| line(kind, one, form)).collect();

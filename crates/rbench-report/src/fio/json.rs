@@ -4,11 +4,12 @@
 //! Like in fio, `disk_util` is absent if the target is not on a block device.
 
 use rbench_core::job::Series;
+use rbench_core::priority::AtPriority;
 use rbench_core::steady::{self, Criterion, max_deviation};
 use rbench_core::{Latency, Unified};
 
 use super::measured::{
-    self, BOUNDS, Direction, Shown, Way, of_time, parts, percentiles, stddev_ns,
+    self, BOUNDS, Direction, Priorities, Shown, Way, of_time, parts, percentiles, stddev_ns,
 };
 use super::tree::Json;
 use super::{FioRun, mean};
@@ -149,6 +150,18 @@ fn direction(one: &Direction, entry: &FioEntry, plus: bool) -> Json {
             latency(&raw.lat, shown_of(entry.shown.lat_percentiles), plus),
         ),
     ];
+    if let Some(Priorities {
+        name,
+        percentiles,
+        all,
+    }) = Priorities::of(raw, &entry.shown)
+    {
+        let wanted = shown_of(percentiles);
+        let all = all
+            .into_iter()
+            .map(|one| at_priority(one, name, wanted, plus));
+        fields.push(("prios", Json::List(all.collect())));
+    }
     let whole = |value: f64| Json::from(value.round() as u64);
     let samples = |series: &Series| {
         let Series {
@@ -174,6 +187,23 @@ fn direction(one: &Direction, entry: &FioEntry, plus: bool) -> Json {
         ("iops_samples", count),
     ]);
     Json::map(fields)
+}
+
+/// The latencies of one priority. Hints came after fio 3.33, so one of 0 has no key.
+fn at_priority(one: &AtPriority, name: &str, wanted: Option<&[f64]>, plus: bool) -> Json {
+    let AtPriority { priority, latency } = one;
+    let mut fields = vec![
+        ("prioclass", Json::from(u64::from(priority.class()))),
+        ("prio", Json::from(u64::from(priority.level()))),
+    ];
+    if priority.hint() > 0 {
+        fields.push(("priohint", Json::from(u64::from(priority.hint()))));
+    }
+    let fields = fields
+        .into_iter()
+        .map(|(key, value)| (key.to_owned(), value));
+    let latency = self::latency(latency, wanted, plus);
+    Json::map(fields.chain([(format!("{name}_ns"), latency)]))
 }
 
 /// A distribution with these percentiles; with json+ also its bins, each identified by its

@@ -1,13 +1,14 @@
 //! Log files of a job: names and lines in the format of fio 3.33.
 //!
 //! A line is `ms, value, direction, bs[, offset], priority`: direction 0 for reads, 1 for writes, 2
-//! for trims, the priority always 0. Latencies are ns, bandwidth is KiB/s. A line of an averaging
-//! interval has no block size and no offset: both are 0.
+//! for trims; priority 1 for a real-time one and 0 for others, or with `log_prio` the priority
+//! itself. Latencies are ns, bandwidth is KiB/s. A line of an averaging interval has no block size,
+//! no offset and no priority: all are 0.
 
 use std::fmt::Write as _;
 
 use rbench_core::job::{LogHistogram, LogSample};
-use rbench_core::{Direction, Nanos};
+use rbench_core::{Direction, IoPriority, Nanos};
 
 /// The value that a log records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,6 +70,8 @@ pub struct Line {
     pub block: u64,
     /// Offset, bytes.
     pub offset: u64,
+    /// Priority.
+    pub priority: IoPriority,
 }
 
 impl Line {
@@ -107,6 +110,7 @@ impl Line {
             direction: sample.direction,
             block,
             offset,
+            priority: sample.priority,
         }
     }
 }
@@ -170,6 +174,7 @@ pub fn line(kind: Kind, sample: &LogSample, form: Form) -> String {
         direction,
         block,
         offset,
+        priority,
     } = Line::of(kind, sample, form);
     let mut out = format!("{ms}, {value}, ");
     if let Some(largest) = largest {
@@ -179,7 +184,10 @@ pub fn line(kind: Kind, sample: &LogSample, form: Form) -> String {
     if form.offsets {
         let _ = write!(out, "{offset}, ");
     }
-    out.push_str(if form.priority { "0x0000" } else { "0" });
+    let _ = match form.priority {
+        true => write!(out, "0x{:04x}", priority.0),
+        false => write!(out, "{}", u8::from(priority.is_real_time())),
+    };
     if form.issue_time {
         let issued = match kind {
             Kind::Slat | Kind::Clat => form.issued_ns(sample),
@@ -243,6 +251,7 @@ mod tests {
         clat: Nanos(11_707),
         lat: Nanos(12_118),
         max: [Nanos(500), Nanos(20_000), Nanos(20_500)],
+        priority: IoPriority(0),
         max_rates: [120_000, 480 << 20],
     };
 
@@ -376,6 +385,25 @@ mod tests {
         }
         let expect = "1795364912003, 120000, 1, 0, 0x0000";
         check(Kind::Iops, &WRITE, window, expect);
+    }
+
+    #[test]
+    fn the_last_column_is_the_priority_or_that_it_is_a_real_time_one() {
+        // As fio 3.33 wrote with prio=4, with cmdprio_class=1, and with neither.
+        let shown = Form {
+            priority: true,
+            ..Form::default()
+        };
+        for (priority, high, all) in [
+            (IoPriority::new(2, 4, 0), "0", "0x4004"),
+            (IoPriority::new(1, 0, 0), "1", "0x2000"),
+            (IoPriority::default(), "0", "0x0000"),
+        ] {
+            let sample = LogSample { priority, ..WRITE };
+            let expect = |last: &str| format!("3, 11707, 1, 4096, {last}");
+            check(Kind::Clat, &sample, Form::default(), &expect(high));
+            check(Kind::Clat, &sample, shown, &expect(all));
+        }
     }
 
     #[test]

@@ -4,11 +4,12 @@
 use std::borrow::Cow;
 
 use rbench_core::job::{DirectionOutcome, JobOutcome};
+use rbench_core::priority::AtPriority;
 use rbench_core::{Latency, Nanos, Unified};
 
 use super::FioRun;
 use super::numbers::percent;
-use crate::schema::FioEntry;
+use crate::schema::{FioEntry, FioShown};
 
 /// A direction in the outputs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -205,6 +206,34 @@ fn shown(entry: &FioEntry) -> Shown<'_> {
         entry,
         directions,
         spread,
+    }
+}
+
+/// The latencies of a direction by priority.
+#[derive(Debug)]
+pub struct Priorities<'r> {
+    /// The latency: `clat`, or `lat`.
+    pub name: &'static str,
+    /// True if its percentiles are shown.
+    pub percentiles: bool,
+    /// Each priority that an operation had.
+    pub all: Vec<&'r AtPriority>,
+}
+
+impl Priorities<'_> {
+    /// Those of `raw`, if there are several.
+    pub fn of<'r>(raw: &'r DirectionOutcome, shown: &FioShown) -> Option<Priorities<'r>> {
+        let used = raw.priorities.iter().filter(|one| !one.latency.is_empty());
+        let all: Vec<&AtPriority> = used.collect();
+        let (name, percentiles) = match shown.lat_percentiles && !raw.lat.is_empty() {
+            true => ("lat", true),
+            false => ("clat", shown.clat_percentiles),
+        };
+        (all.len() > 1).then_some(Priorities {
+            name,
+            percentiles,
+            all,
+        })
     }
 }
 

@@ -4,10 +4,11 @@ use std::fmt::Write as _;
 
 use rbench_core::failure::FailureKind;
 use rbench_core::job::Series;
-use rbench_core::{Latency, Nanos};
+use rbench_core::{IoPriority, Latency, Nanos};
 
 use super::measured::{
-    self, BOUNDS, Direction, GroupTotal, Shown, Way, of_time, parts, percentiles, stddev_ns,
+    self, BOUNDS, Direction, GroupTotal, Priorities, Shown, Way, of_time, parts, percentiles,
+    stddev_ns,
 };
 use super::numbers::{Form, Unit, short};
 use super::{FioRun, mean};
@@ -96,6 +97,13 @@ fn push_direction(out: &mut String, direction: &Direction, entry: &FioEntry) {
     }
     push_latency(out, "clat", &raw.clat);
     push_latency(out, " lat", &raw.lat);
+    let priorities = Priorities::of(raw, &entry.shown);
+    if let Some(Priorities { name, all, .. }) = &priorities {
+        for one in all {
+            let title = format!("{name} prio {}", priority(one.priority));
+            push_latency(out, &title, &one.latency);
+        }
+    }
     if let (true, Some(slat)) = (entry.shown.slat_percentiles, &raw.slat) {
         push_percentiles(out, "slat", slat, &entry.shown.percentiles);
     }
@@ -105,7 +113,32 @@ fn push_direction(out: &mut String, direction: &Direction, entry: &FioEntry) {
     if entry.shown.lat_percentiles {
         push_percentiles(out, "lat", &raw.lat, &entry.shown.percentiles);
     }
+    if let Some(priorities) = priorities.filter(|priorities| priorities.percentiles) {
+        push_priorities(out, &priorities, &entry.shown.percentiles);
+    }
     push_samples(out, direction);
+}
+
+/// `class/level`, or `class/level/hint` if there is a hint.
+fn priority(of: IoPriority) -> String {
+    let (class, level) = (of.class(), of.level());
+    match of.hint() {
+        0 => format!("{class}/{level}"),
+        hint => format!("{class}/{level}/{hint}"),
+    }
+}
+
+/// Adds the percentiles of each priority.
+fn push_priorities(out: &mut String, Priorities { name, all, .. }: &Priorities, wanted: &[f64]) {
+    let ios = all.iter().map(|one| one.latency.count()).sum::<u64>();
+    for one in all {
+        let share = 100.0 * one.latency.count() as f64 / ios as f64;
+        let title = format!(
+            "{name} prio {} ({share:.2}% of IOs)",
+            priority(one.priority)
+        );
+        push_percentiles(out, &title, &one.latency, wanted);
+    }
 }
 
 /// Adds a latency; nothing if none was recorded.

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use nix::errno::Errno;
 use rbench_core::outcome::Retries;
-use rbench_core::{EngineOptions, Nanos};
+use rbench_core::{EngineOptions, IoPriority, Nanos};
 
 use crate::buffer::{AlignedBuffer, BlockMemory};
 use crate::files::Advice;
@@ -65,6 +65,9 @@ pub struct Request {
     pub length: usize,
     /// Offset in the slot's buffer, in bytes.
     pub at: usize,
+    /// Its I/O priority; the default is that of the thread. Only libaio and io_uring have it, for
+    /// reads and writes.
+    pub priority: IoPriority,
 }
 
 /// The completion of a request: its slot, and the number of bytes or the error.
@@ -361,6 +364,12 @@ impl EngineInfo {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_request_is_four_words_with_its_priority() {
+        // The loops copy each request.
+        assert_eq!(size_of::<Request>(), 4 * size_of::<u64>());
+    }
 
     #[test]
     fn requests_at_a_time_are_counted_up_to_powers_of_two() {

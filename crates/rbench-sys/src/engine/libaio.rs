@@ -9,7 +9,7 @@
 //! like in fio. The kernel's `IOCB_CMD_FSYNC` (Linux 4.18) calls fsync in its own
 //! thread, and gives `EINVAL` for files without it. Trims are made in the same way.
 //!
-//! If the kernel refuses a request (`EBADF`, `EINVAL`), that is the error of the
+//! If the kernel refuses a request (`EBADF`, `EINVAL`, `EPERM` for a real-time priority), that is the error of the
 //! request; the others continue. Files that only support plain read and write (some
 //! of `/proc` and `/dev`) are refused with `EINVAL`.
 //!
@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
 use nix::libc;
-use rbench_core::{EngineOptions, Nanos};
+use rbench_core::{EngineOptions, IoPriority, Nanos};
 
 use self::ring::Ring;
 use super::buffers::Buffers;
@@ -46,6 +46,9 @@ const IOCB_CMD_PREAD: u16 = 0;
 const IOCB_CMD_PWRITE: u16 = 1;
 const IOCB_CMD_PREADV: u16 = 7;
 const IOCB_CMD_PWRITEV: u16 = 8;
+
+/// Flag in `aio_flags`: `aio_reqprio` counts.
+const IOCB_FLAG_IOPRIO: u32 = 1 << 1;
 
 /// Time for which the kernel may have no room for a request while none is in flight.
 const ROOM_WITHIN: Duration = Duration::from_secs(30);
@@ -87,7 +90,11 @@ struct Aio {
 // the process, not to a thread.
 unsafe impl Send for Aio {}
 
-fn make(mut config: EngineConfig) -> Result<Box<dyn Engine>, Errno> {
+fn make(config: EngineConfig) -> Result<Box<dyn Engine>, Errno> {
+    Ok(Box::new(aio(config)?))
+}
+
+fn aio(mut config: EngineConfig) -> Result<Aio, Errno> {
     let buffers = Buffers::new(&mut config, INFO.depth_max)?;
     let depth = config.depth;
     let context = calls::io_setup(depth as u32)?;
@@ -101,7 +108,7 @@ fn make(mut config: EngineConfig) -> Result<Box<dyn Engine>, Errno> {
         iov_base: std::ptr::null_mut(),
         iov_len: 0,
     };
-    Ok(Box::new(Aio {
+    Ok(Aio {
         context,
         ring: match config.options.userspace_reap {
             true => Ring::of(context),
@@ -120,7 +127,7 @@ fn make(mut config: EngineConfig) -> Result<Box<dyn Engine>, Errno> {
         ready: Vec::with_capacity(depth),
         events: Vec::with_capacity(depth),
         counts: EngineCounts::default(),
-    }))
+    })
 }
 
 /// `RWF_…` flags of reads and of writes.
@@ -158,6 +165,11 @@ impl Aio {
             block.aio_buf = std::ptr::from_ref(&*vector).expose_provenance() as u64;
             block.aio_nbytes = 1;
         }
+        // Without the flag the kernel takes the priority of the thread.
+        (block.aio_reqprio, block.aio_flags) = match request.priority {
+            IoPriority(0) => (0, 0),
+            IoPriority(priority) => (priority.cast_signed(), IOCB_FLAG_IOPRIO),
+        };
         // A value above i64::MAX turns negative, which the kernel refuses.
         block.aio_offset = request.offset.wrapping_add(moved as u64).cast_signed();
         let block: *mut libc::iocb = block;
@@ -383,5 +395,44 @@ impl Drop for Aio {
         calls::io_destroy(self.context);
         // SAFETY: no request is in flight, and the field is not used again.
         unsafe { ManuallyDrop::drop(&mut self.buffers) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::AsRawFd as _;
+
+    use super::*;
+
+    #[test]
+    fn the_control_block_of_a_request_has_its_priority() {
+        let mut aio = match aio(EngineConfig::new(1, 4096)) {
+            Ok(aio) => aio,
+            // If it is forbidden or used up there is nothing to test.
+            Err(Errno::ENOSYS | Errno::EPERM | Errno::EAGAIN) => return,
+            Err(other) => panic!("{other}"),
+        };
+        let file = tempfile::tempfile().expect("a temporary file");
+        // A slot is used again: nothing is left of the request before.
+        for priority in [(2, 5, 0), (0, 0, 0), (3, 7, 9)] {
+            let (class, level, hint) = priority;
+            let priority = IoPriority::new(class, level, hint);
+            let request = Request {
+                transfer: Transfer::Write,
+                fd: file.as_raw_fd(),
+                offset: 0,
+                length: 4096,
+                at: 0,
+                priority,
+            };
+            let mut done = Vec::with_capacity(1);
+            aio.submit(0, request);
+            let block = &aio.blocks[0];
+            let flags = if class > 0 { IOCB_FLAG_IOPRIO } else { 0 };
+            let found = (block.aio_reqprio.cast_unsigned(), block.aio_flags);
+            assert_eq!(found, (priority.0, flags));
+            aio.wait(&mut done).expect("waiting works");
+            assert_eq!(done[0].result, Ok(4096), "{priority:?}");
+        }
     }
 }

@@ -74,6 +74,7 @@ mod tests {
     use std::os::fd::AsRawFd;
     use std::os::unix::fs::OpenOptionsExt;
 
+    use rbench_core::IoPriority;
     use rbench_core::outcome::Retries;
 
     use super::*;
@@ -97,6 +98,7 @@ mod tests {
             offset: 0,
             length: 8192,
             at: 0,
+            priority: IoPriority::default(),
         };
         let (mut moved, mut again) = (0, RetriesByTransfer::default());
         for (i, call) in calls.iter().enumerate() {

@@ -4,6 +4,7 @@ use std::fs::{File, OpenOptions};
 use std::os::fd::AsRawFd;
 
 use nix::errno::Errno;
+use rbench_core::IoPriority;
 use rbench_core::random::DataStream;
 use rbench_sys::engine::ENGINES;
 use rbench_sys::{Completion, Engine, EngineConfig, EngineInfo, Request, Transfer};
@@ -89,6 +90,7 @@ pub fn request(transfer: Transfer, file: &impl AsRawFd, offset: u64, length: usi
         offset,
         length,
         at: 0,
+        priority: IoPriority::default(),
     }
 }
 

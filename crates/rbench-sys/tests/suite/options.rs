@@ -6,12 +6,12 @@ use std::os::unix::fs::FileExt;
 
 use nix::errno::Errno;
 use nix::libc;
-use rbench_core::EngineOptions;
+use rbench_core::{EngineOptions, IoPriority};
 use rbench_sys::engine::find;
 use rbench_sys::residency::resident;
-use rbench_sys::{Engine, EngineConfig};
+use rbench_sys::{Engine, EngineConfig, Request};
 
-use crate::blocks::{BLOCK, complete, data, read_at, write_at};
+use crate::blocks::{BLOCK, complete, data, file_of, read_at, write_at};
 use crate::support::{child_under_strace, disk, evict, is_child, place, skip, wait_until};
 
 /// Creates an engine with the options of `change`; `None`, with a notice, if the
@@ -310,6 +310,27 @@ fn completions_in_mapped_memory_cost_no_call() {
     };
     assert_eq!(calls("reap-false"), (1, 1));
     assert_eq!(calls("reap-true"), (1, 0));
+}
+
+#[test]
+fn the_kernel_judges_the_priorities_of_requests() {
+    let file = file_of(BLOCK as u64);
+    for name in ["libaio", "io_uring"] {
+        let Some(mut engine) = with(name, 1, |_| ()) else {
+            continue;
+        };
+        // The kernel has no class 7, so a refusal shows that it was given the priority.
+        for (class, expect) in [(2, Ok(BLOCK)), (7, Err(Errno::EINVAL)), (0, Ok(BLOCK))] {
+            for request in [write_at(&file, 0, BLOCK), read_at(&file, 0, BLOCK)] {
+                let request = Request {
+                    priority: IoPriority::new(class, 0, 0),
+                    ..request
+                };
+                let found = complete(&mut *engine, request);
+                assert_eq!(found, expect, "{name} {:?} class {class}", request.transfer);
+            }
+        }
+    }
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::os::fd::AsRawFd;
 use nix::errno::Errno;
 use nix::unistd::{AccessFlags, access};
 use rbench_core::operations::READABLE;
-use rbench_core::{By, Call, OpenFlags};
+use rbench_core::{By, Call, IoPriority, OpenFlags};
 use rbench_sys::engine::find;
 use rbench_sys::files::Advice;
 use rbench_sys::{Data, EngineConfig, Fs, NullFs, Operands, PosixFs, Request, Transfer};
@@ -505,6 +505,7 @@ fn one(engine: &mut dyn rbench_sys::Engine, file: &impl AsRawFd, transfer: Trans
             offset,
             length: 4096,
             at: 0,
+            priority: IoPriority::default(),
         },
     );
     engine.flush().expect("flushing works");
@@ -707,6 +708,7 @@ fn batches(name: &str) {
                     offset: slot as u64 * 4096,
                     length: 4096,
                     at: 0,
+                    priority: IoPriority::default(),
                 },
             );
         }
@@ -802,6 +804,7 @@ fn names() {
             offset: 0,
             length: 4096,
             at: 0,
+            priority: IoPriority::default(),
         };
         let mut room = Vec::with_capacity(1);
         mark(label);

@@ -26,6 +26,7 @@ const HOUSES: &[House] = &[
             "operations",
             "client clock effort engine event failure latency moved request steady",
             "coarse hist merge script",
+            "priority",
             "job timeline",
             "parts",
             "residency spread",

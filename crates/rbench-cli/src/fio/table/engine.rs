@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use rbench_core::memory::MemoryKind;
 use rbench_core::{By, Call, EngineOptions};
-use rbench_plan::spec::fio::{Settings, SyncMode};
+use rbench_plan::spec::fio::{Cmdprio, Settings, SyncMode};
 
 use super::{Given, Refused, text};
 use rbench_plan::given::one_of;
@@ -65,10 +65,24 @@ options! {
         "system call: stat, lstat, statx";
 }}
 
+options! {
+    /// Priorities of single requests; those of all requests of a job are options of its threads.
+    REQUEST_PRIORITIES: Job (cmdprio) {
+    cmdprio_percentage => percentage [libaio io_uring]: each(percent) = "0",
+        "percentage of requests with their own priority";
+    cmdprio_class => class [libaio io_uring]: each(within(1, 3)) = "1",
+        "their I/O class: 1 real time, 2 best effort, 3 idle";
+    cmdprio => level [libaio io_uring]: each(within(0, 7)) = "0",
+        "their level, from 0 (highest) to 7";
+    cmdprio_hint => hint [libaio io_uring]: each(within(0, 1023)) = "0",
+        "their hint to the device, 0 to 1023";
+    cmdprio_bssplit => split [libaio io_uring]:
+        each(of("SIZE/PERCENT[/CLASS/LEVEL[/HINT]]:...", Given::priority_splits)),
+        "percentage and priority of requests by size";
+}}
+
 /// Unsupported options of these engines.
 pub const REFUSED: &[Refused] = refused! {
-    [engine] "cmdprio cmdprio_bssplit cmdprio_class cmdprio_hint cmdprio_percentage":
-        "requests have no priority" => "`prio` and `prioclass` for all requests of a job";
     [engine] "thp": "the system chooses the pages of mappings";
 };
 
@@ -105,6 +119,7 @@ fn engine(s: &mut Settings, g: Given<'_>) -> Result<(), String> {
     let name = text(g)?;
     if s.ioengine.as_ref().is_some_and(|before| *before != name) {
         s.engine_options = EngineOptions::default();
+        s.cmdprio = Cmdprio::default();
         s.of_engines.clear();
     }
     s.ioengine = Some(name);

@@ -2,11 +2,12 @@
 
 use rbench_core::memory::MemoryKind;
 use rbench_core::steady::Criterion;
-use rbench_core::{By, Call};
+use rbench_core::{By, Call, IoPriority};
 use rbench_plan::iolog::Skip;
 use rbench_plan::jobs::{Advised, ExitWhat, FileLock, RangeSync, Unified};
 use rbench_plan::process::{MemoryPolicy, Nodes};
 use rbench_plan::spec::OnError;
+use rbench_plan::spec::fio::PrioritySplit;
 
 use super::*;
 use crate::live::ServeAt;
@@ -153,6 +154,15 @@ pub const JOB_OPTIONS: &[JobSample] = samples! {
     "comm=load": comm = Some("load".to_owned());
     "exec_prerun=true": exec_prerun = Some("true".to_owned());
     "exec_postrun=sync": exec_postrun = Some("sync".to_owned());
+    "cmdprio_percentage=20,80": cmdprio.percentage = each(20, 80);
+    "cmdprio_class=2": cmdprio.class = both(2);
+    "cmdprio=7": cmdprio.level = both(7);
+    "cmdprio_hint=9": cmdprio.hint = both(9);
+    "cmdprio_bssplit=4k/60/3/1:8k/40":
+        cmdprio.split = both(vec![
+            PrioritySplit { block: 4096, percent: 60, priority: Some(IoPriority::new(3, 1, 0)) },
+            PrioritySplit { block: 8192, percent: 40, priority: None },
+        ]);
     "ioengine=io_uring": ioengine = Some("io_uring".into());
     "iodepth=32": iodepth = Some(32);
     "iodepth_batch=8": iodepth_batch = Some(8);

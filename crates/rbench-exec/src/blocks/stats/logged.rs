@@ -1,7 +1,7 @@
 //! Entries of a job's logs: of each operation, and of each window where the logs hold averages.
 
 use rbench_core::job::{LogHistogram, LogSample};
-use rbench_core::{Direction, Latency, Nanos};
+use rbench_core::{Direction, IoPriority, Latency, Nanos};
 
 use super::{Done, JobStats, Times, after, next_multiple};
 
@@ -38,6 +38,10 @@ impl JobStats {
                 clat,
                 lat,
                 max: [slat, clat, lat],
+                priority: match done.priority {
+                    IoPriority(0) => self.own_priority,
+                    drawn => drawn,
+                },
                 max_rates: [0; 2],
             });
             return;
@@ -132,6 +136,7 @@ impl JobStats {
                     clat: Nanos(window.clat / window.ios),
                     lat: Nanos(window.lat / window.ios),
                     max: window.max,
+                    priority: IoPriority::default(),
                     max_rates,
                 });
             }

@@ -1,6 +1,8 @@
 //! Settings of the workers' threads in the kernel.
 
-use crate::process::{Process, io_priority};
+use rbench_core::IoPriority;
+
+use crate::process::Process;
 use crate::resolve::PlanError;
 use crate::spec::fio::Settings;
 
@@ -11,10 +13,10 @@ pub(super) fn process(s: &Settings) -> Result<Process, PlanError> {
     }
     let io_priority = match (s.prioclass, s.prio, s.priohint) {
         (None, None, None) => None,
-        // A level alone is one of the usual class, best effort.
         (class, level, hint) => {
-            let class = class.unwrap_or(2);
-            Some(io_priority(class, level.unwrap_or(0), hint.unwrap_or(0)))
+            // A level alone is one of the usual class, best effort.
+            let (class, level) = (class.unwrap_or(2), level.unwrap_or(0));
+            Some(IoPriority::new(class, level, hint.unwrap_or(0)).or_best_effort())
         }
     };
     Ok(Process {

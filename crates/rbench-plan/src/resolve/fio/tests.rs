@@ -21,6 +21,7 @@ mod journal;
 mod names;
 mod others;
 mod parts;
+mod priorities;
 mod replay;
 mod trims;
 

@@ -4,8 +4,9 @@
 use rbench_core::job::{DirectionOutcome, JobOutcome, Series};
 use rbench_core::latency::BUCKETS;
 use rbench_core::machine::{CpuIdle, DiskUse, HostUse};
+use rbench_core::priority::AtPriority;
 use rbench_core::steady::Criterion;
-use rbench_core::{Latency, Nanos, Unified};
+use rbench_core::{IoPriority, Latency, Nanos, Unified};
 use rbench_report::fio::{FioRun, Machine};
 use rbench_report::schema::{FioEntry, FioShown, FioSteady, FioTarget};
 use serde_json::Value;
@@ -254,10 +255,21 @@ fn direction(json: &Value, options: &[(String, String)]) -> DirectionOutcome {
             .then(|| latency(&json["slat_ns"])),
         clat: latency(&json["clat_ns"]),
         lat: latency(&json["lat_ns"]),
+        priorities: priorities(json),
         response: None,
         bw: series(json, bw),
         iops: series(json, iops),
     }
+}
+
+/// The latencies by priority, of the only kind that fio reports.
+fn priorities(json: &Value) -> Vec<AtPriority> {
+    let all = json.get("prios").and_then(Value::as_array);
+    let one = |json: &Value| AtPriority {
+        priority: IoPriority::new(int(&json["prioclass"]) as u8, int(&json["prio"]) as u8, 0),
+        latency: latency(json.get("lat_ns").unwrap_or(&json["clat_ns"])),
+    };
+    all.into_iter().flatten().map(one).collect()
 }
 
 fn series(json: &Value, keys: [&str; 5]) -> Series {

@@ -61,6 +61,23 @@ const RUNS: &[(&str, &str)] = &[
          --slat_percentiles=1 --lat_percentiles=1",
     ),
     (
+        "priorities",
+        "--name=p --rw=randrw --bs=4k --size=2M --ioengine=libaio --iodepth=8 \
+         --cmdprio_percentage=30,60 --cmdprio_class=2 --cmdprio=5 --prio=3",
+    ),
+    (
+        "priorities-lat",
+        "--name=p --rw=randrw --bs=4k --size=1M --ioengine=io_uring --iodepth=4 \
+         --cmdprio_bssplit=4k/30/2/7:4k/30/2/1,4k/50/3/0 --lat_percentiles=1 \
+         --unified_rw_reporting=both",
+    ),
+    (
+        "priorities-together",
+        "--name=a --rw=randread --bs=4k --size=1M --ioengine=libaio --iodepth=4 --prio=4 \
+         --group_reporting --name=b --rw=randread --bs=4k --size=1M --ioengine=libaio \
+         --iodepth=4 --cmdprio_percentage=50 --cmdprio_class=2 --group_reporting",
+    ),
+    (
         "figures-7",
         "--name=f --ioengine=null --zero_buffers --rw=write --bs=16k --size=1g --rate=10m \
          --time_based --runtime=1200ms --significant_figures=7",

@@ -2,7 +2,7 @@
 
 use io_uring::{opcode, squeue, types};
 use nix::libc;
-use rbench_core::EngineOptions;
+use rbench_core::{EngineOptions, IoPriority};
 
 use super::super::buffers::Buffers;
 use super::super::contract::{Request, Transfer};
@@ -68,6 +68,8 @@ impl Entries {
             .pointer(slot, request.at + request.length)
             .wrapping_byte_add(request.at + moved);
         let number = slot as u16;
+        // 0: that of the thread.
+        let IoPriority(priority) = request.priority;
         let vector = match self.vectors.get_mut(slot) {
             Some(vector) if !registered.buffers => {
                 vector.iov_base = start.cast();
@@ -84,29 +86,35 @@ impl Entries {
                         opcode::ReadFixed::new($file, start, length, number)
                             .offset(offset)
                             .rw_flags(self.read_flags)
+                            .ioprio(priority)
                             .build()
                     }
                     (Transfer::Read, None) => opcode::Read::new($file, start, length)
                         .offset(offset)
                         .rw_flags(self.read_flags)
+                        .ioprio(priority)
                         .build(),
                     (Transfer::Read, Some(vector)) => opcode::Readv::new($file, vector, 1)
                         .offset(offset)
                         .rw_flags(self.read_flags)
+                        .ioprio(priority)
                         .build(),
                     (Transfer::Write, _) if registered.buffers => {
                         opcode::WriteFixed::new($file, start, length, number)
                             .offset(offset)
                             .rw_flags(self.write_flags)
+                            .ioprio(priority)
                             .build()
                     }
                     (Transfer::Write, None) => opcode::Write::new($file, start, length)
                         .offset(offset)
                         .rw_flags(self.write_flags)
+                        .ioprio(priority)
                         .build(),
                     (Transfer::Write, Some(vector)) => opcode::Writev::new($file, vector, 1)
                         .offset(offset)
                         .rw_flags(self.write_flags)
+                        .ioprio(priority)
                         .build(),
                     (Transfer::Fsync | Transfer::Trim, _) => opcode::Fsync::new($file).build(),
                     (Transfer::DataSync, _) => opcode::Fsync::new($file)
@@ -165,6 +173,7 @@ mod tests {
                 offset: 0,
                 length: 4096,
                 at: 0,
+                priority: IoPriority::default(),
             };
             let entry = entries.entry((&buffers, &registered), 0, &request, 0);
             let text = format!("{entry:?}");
@@ -183,6 +192,47 @@ mod tests {
             words.push(format!("{}{forced}", number("op_code")));
         }
         Some(words.join(" "))
+    }
+
+    /// The priority in an entry.
+    fn priority_of(entry: &squeue::Entry) -> u16 {
+        const ENTRY: usize = 64;
+        assert_eq!(size_of::<squeue::Entry>(), ENTRY);
+        // SAFETY: it is the kernel's structure of this length, and holds only numbers.
+        let bytes: [u8; ENTRY] = unsafe { std::mem::transmute_copy(entry) };
+        u16::from_ne_bytes([bytes[2], bytes[3]])
+    }
+
+    #[test]
+    fn an_entry_has_the_priority_of_its_request() {
+        let buffers = Buffers::new(&mut EngineConfig::new(1, 4096), 1).expect("a page is there");
+        let Ok(ring) = IoUring::new(1) else {
+            return;
+        };
+        for (nonvectored, fixed) in [(true, false), (false, false), (true, true)] {
+            let options = EngineOptions {
+                nonvectored,
+                fixedbufs: Some(fixed),
+                ..EngineOptions::default()
+            };
+            let registered = Registered::new(&ring, &buffers, &options).expect("it is permitted");
+            let mut entries = Entries::new(&options, 1);
+            for transfer in [Transfer::Read, Transfer::Write] {
+                for priority in [IoPriority::new(3, 7, 9), IoPriority::default()] {
+                    let request = Request {
+                        transfer,
+                        fd: 0,
+                        offset: 0,
+                        length: 4096,
+                        at: 0,
+                        priority,
+                    };
+                    let entry = entries.entry((&buffers, &registered), 0, &request, 0);
+                    let label = format!("{transfer:?} {nonvectored} {fixed}");
+                    assert_eq!(priority_of(&entry), priority.0, "{label}");
+                }
+            }
+        }
     }
 
     #[test]

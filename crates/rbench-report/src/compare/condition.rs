@@ -7,6 +7,7 @@ use rbench_core::near::nearest;
 use super::figure::{FIGURES, Figure};
 use super::whole::{self, Whole, WholeFigure};
 use super::{Comparison, Interval, Missing, Row, Verdict, within};
+use crate::table::distinct;
 
 /// A change that is not accepted.
 #[derive(Debug, Clone, PartialEq)]
@@ -198,8 +199,10 @@ impl Condition {
                     .flat_map(|row| [row.name.clone(), row.full_name()])
                     .collect(),
             };
-            let near = nearest(wanted, known.iter().map(String::as_str));
-            let near = near.map_or_else(String::new, |name| format!(" (nearest: {name})"));
+            let near = match nearest(wanted, known.iter().map(String::as_str)) {
+                Some(name) => format!(" (nearest: {name})"),
+                None => format!(" (compared: {})", some_of(distinct(known))),
+            };
             return Some(format!(
                 "'{text}' names the {what} {wanted}, which is not compared{near}"
             ));
@@ -463,6 +466,16 @@ impl fmt::Display for Judged {
         let all: Vec<String> = self.met.iter().map(one).collect();
         write!(f, "{}: MET by {}", self.text, all.join(", "))
     }
+}
+
+/// Maximum number of names in a message.
+const NAMED_MAX: usize = 12;
+
+/// The names, or the first of many.
+fn some_of(mut names: Vec<String>) -> String {
+    let more = names.len() > NAMED_MAX;
+    names.truncate(NAMED_MAX);
+    names.join(", ") + if more { " …" } else { "" }
 }
 
 #[cfg(test)]

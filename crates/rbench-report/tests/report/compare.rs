@@ -575,6 +575,10 @@ fn a_condition_about_what_is_not_there_is_refused() {
             "the operation file-crate, which is not compared (nearest: file-create)",
         ),
         (
+            "made.rate<-10%",
+            "the operation made, which is not compared (compared: file-create, file-stat, file-remove)",
+        ),
+        (
             "response-p99>+10%",
             "is about response-p99, which no operation has here",
         ),

@@ -480,11 +480,17 @@ impl ReplayPass<'_> {
         let within = counts.late.within(CLOSE);
         if self.plan.pace != Pace::AsFastAsPossible && within < WITHIN {
             let (share, latest) = (100.0 * within, human_nanos(counts.late.max.0 as f64));
+            // A worker carries out whole groups: further workers have nothing to do with a single one.
+            let groups = u64::from(self.looked.found.groups) * u64::from(self.plan.copies);
+            let remedy = match groups {
+                0 | 1 => "calls take longer than recorded; a lower --time-scale follows",
+                _ => "more workers (--threads, ranks) or a lower --time-scale follow",
+            };
             listener.warning(
                 LATE,
                 format!(
                     "Only {share:.1}% of the operations started within 1 ms of their recorded time, the latest \
-                     {latest} late: use more workers (--threads, ranks) or a lower --time-scale to follow the trace more closely."
+                     {latest} late: {remedy} the trace more closely."
                 ),
             );
         }

@@ -136,13 +136,15 @@ def strides(zone, span, stride, size):
     return rule
 
 
-def trimmed_then_written(size):
-    """Each range, which are the whole file together, first trimmed and then written in one piece."""
+def trimmed_then_written(size, lengths):
+    """Ranges of these lengths (the last may be shorter), together the whole file: each is trimmed and then written in
+    one piece."""
     def rule(found):
         pairs = list(zip(found[::2], found[1::2]))
         ranges = sorted((place, place + length) for (_, place, length) in found[::2])
         ends = [end for (_, end) in ranges]
-        return ([place for (place, _) in ranges] == [0, *ends[:-1]] and ends[-1] == size
+        return (all(end - place in lengths for (place, end) in ranges[:-1]) and len(found) == 2 * len(pairs)
+                and [place for (place, _) in ranges] == [0, *ends[:-1]] and ends[-1] == size
                 and all((one[0], other[0], one[1:]) == (2, 1, other[1:]) for one, other in pairs))
     return rule
 
@@ -170,9 +172,10 @@ DRAWN = (
     ("--rw=randread --zonemode=strided --zonesize=16k --zonerange=32k --zoneskip=32k --size=256k",
      strides(16 * KIB, 32 * KIB, 64 * KIB, 256 * KIB)),
     ("--rw=randtrim --ioengine=falloc --size=4m", each_once(4 * MIB)),
-    ("--rw=randtrimwrite --ioengine=falloc --size=1m", trimmed_then_written(MIB)),
-    ("--rw=trimwrite --ioengine=falloc --size=1m --bsrange=512-4k", trimmed_then_written(MIB)),
-    ("--rw=trimwrite --ioengine=falloc --size=1m --bssplit=4k/25:8k/:16k/", trimmed_then_written(MIB)),
+    ("--rw=randtrimwrite --ioengine=falloc --size=1m", trimmed_then_written(MIB, [BLOCK])),
+    ("--rw=trimwrite --ioengine=falloc --size=1m --bsrange=512-4k", trimmed_then_written(MIB, range(512, 4097, 512))),
+    ("--rw=trimwrite --ioengine=falloc --size=1m --bssplit=4k/25:8k/:16k/",
+     trimmed_then_written(MIB, [4 * KIB, 8 * KIB, 16 * KIB])),
 )
 
 # Features that fio 3.33 lacks: (options, offsets in KiB).

@@ -1,4 +1,4 @@
-//! `--fail-if`: conditions on a comparison, such as `file-create.p99>+10%`.
+//! `--fail-if`: conditions on a comparison, such as `file-create.p50>+10%`.
 
 use std::fmt;
 
@@ -78,7 +78,7 @@ enum Direction {
 pub struct ConditionError(String);
 
 const FORM: &str = "FIGURE>+N% or FIGURE<-N%, with OPERATION. before it for one operation and CELL: for one cell, \
-     such as file-create.p99>+10% or rate<-5%";
+     such as file-create.p50>+10% or rate<-5%";
 
 impl Condition {
     /// Reads `[CELL:][OPERATION.]FIGURE>+N%` or `…<-N%`.

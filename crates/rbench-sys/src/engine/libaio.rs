@@ -9,8 +9,8 @@
 //! like in fio. The kernel's `IOCB_CMD_FSYNC` (Linux 4.18) calls fsync in its own
 //! thread, and gives `EINVAL` for files without it. Trims are made in the same way.
 //!
-//! If the kernel refuses a request (`EBADF`, `EINVAL`, `EPERM` for a real-time priority), that is the error of the
-//! request; the others continue. Files that only support plain read and write (some
+//! If the kernel refuses a request (`EBADF`, `EINVAL`, `EPERM` for a real-time priority), that is
+//! the error of the request; the others continue. Files that only support plain read and write (some
 //! of `/proc` and `/dev`) are refused with `EINVAL`.
 //!
 //! All contexts of a host together have at most `/proc/sys/fs/aio-max-nr` requests:

@@ -626,6 +626,7 @@ fn a_directory_alone_gets_sentences_tables_and_a_page_and_keeps_nothing() {
         "promises of POSIX and Linux",
         "With one thread per rank: Sequential write ",
         "File creation s",
+        "The threads of a rank share a directory",
         "- Next: ",
         "STEP operations",
         "STEP threads",

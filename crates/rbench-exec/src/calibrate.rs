@@ -14,9 +14,10 @@ use crate::meter::Meter;
 use crate::pace::Gate;
 use crate::workload;
 
-const ROUNDS: u64 = 50_000;
+/// Operations of a try: some 250 us, short enough to pass without a disturbance.
+const ROUNDS: u64 = 5_000;
 /// Number of tries. The fastest counts: disturbances only make one slower.
-const TRIES: u32 = 5;
+const TRIES: u32 = 8;
 
 /// Costs in ns.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
@@ -41,7 +42,7 @@ pub async fn on_each_host(group: &Group<'_>, work: &Work) -> Result<Vec<Calibrat
     Ok(told.into_iter().map(|(_, costs)| costs).collect())
 }
 
-/// Measures with the clock that workers read; takes about 50 ms.
+/// Measures with the clock that workers read; takes about 5 ms.
 pub fn calibrate(counter: &Counter, work: &Work) -> Calibration {
     let clock = counter.clock_in_a_moment();
     let record = || {

@@ -16,22 +16,11 @@ pub struct IoPriority(pub u16);
 
 /// The real-time class, the highest.
 const REAL_TIME: u8 = 1;
-/// The class of a level or hint without a class, as in fio.
-const BEST_EFFORT: u8 = 2;
 
 impl IoPriority {
     /// Class 0 to 3, level 0 to 7, hint 0 to 1023.
     pub const fn new(class: u8, level: u8, hint: u16) -> IoPriority {
         IoPriority((class as u16 & 7) << 13 | (hint & 0x3ff) << 3 | (level as u16 & 7))
-    }
-
-    /// The same, but a level or hint without a class is one of the class best effort: the kernel
-    /// refuses others.
-    pub const fn or_best_effort(self) -> IoPriority {
-        match self.0 > 0 && self.class() == 0 {
-            true => IoPriority::new(BEST_EFFORT, self.level(), self.hint()),
-            false => self,
-        }
     }
 
     /// Its class: 0 none, 1 real time, 2 best effort, 3 idle.
@@ -99,15 +88,6 @@ mod tests {
         check((3, 0, 0), 0x6000);
         check((1, 7, 5), 0x2000 | 5 << 3 | 7);
         check((0, 0, 1023), 1023 << 3);
-    }
-
-    #[test]
-    fn a_level_without_a_class_is_one_of_best_effort() {
-        let check = |priority: IoPriority, expect| assert_eq!(priority.or_best_effort(), expect);
-        check(IoPriority::default(), IoPriority::default());
-        check(IoPriority::new(0, 4, 0), IoPriority::new(2, 4, 0));
-        check(IoPriority::new(0, 0, 9), IoPriority::new(2, 0, 9));
-        check(IoPriority::new(1, 0, 0), IoPriority::new(1, 0, 0));
     }
 
     #[test]

@@ -79,7 +79,6 @@ impl Written {
             // With files that take turns, it was closed before.
             last: true,
             intended: None,
-            // Like in fio, what only verification does has the job's own.
             priority: IoPriority::default(),
         }
     }
@@ -109,7 +108,7 @@ impl BlockRunner {
             return self.draw_trim();
         }
         loop {
-            let what = self.draw_check()?;
+            let mut what = self.draw_check()?;
             let Planned { file, offset, .. } = what;
             if self.ends_at(&what) {
                 return None;
@@ -123,6 +122,7 @@ impl BlockRunner {
                 .unwritten
                 .touches(file, offset, what.length as u64)
             {
+                self.draw_priority(&mut what);
                 return Some(what);
             }
             if let Some(lane) = self.context.lanes.read {

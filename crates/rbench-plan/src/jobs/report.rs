@@ -101,6 +101,11 @@ pub enum ByPriority {
 }
 
 impl FioReport {
+    /// True if its figures are merged with those of the job before it.
+    pub fn joins(&self, before: &FioReport) -> bool {
+        self.group_reporting && before.group_reporting && self.group == before.group
+    }
+
     /// The latency that is reported by priority, as in fio: only one is. `None`: it is omitted.
     pub fn by_priority(&self) -> Option<ByPriority> {
         match (

@@ -165,6 +165,15 @@ fn once(
             );
             refuse!("{}", of_job(all));
         }
+        let last = rounds.iter().flatten().next_back();
+        let reports = last.and_then(|last| last.report.as_ref().zip(plan.report.as_ref()));
+        if reports.is_some_and(|(last, own)| {
+            own.joins(last) && own.lat_percentiles != last.lat_percentiles
+        }) {
+            let why =
+                "lat_percentiles differs from that of the job before it in the same reported group";
+            wrong.push(of_job(why.to_owned()));
+        }
         notes.extend(told.into_iter().map(of_job));
         match rounds.last_mut() {
             Some(last) if !begins => last.push(plan),
@@ -272,7 +281,7 @@ fn one(
             offload: s.offload.unwrap_or(false),
             serialize: s.serialize_overlap.unwrap_or(false),
         },
-        priorities: priorities::priorities(s, notes)?,
+        priorities: priorities::priorities(s, pattern.directions, notes)?,
         direct,
         syncing: syncing(s),
         buffers: buffers(s, smallest)?,

@@ -104,8 +104,20 @@ fn what_only_verification_reads_has_the_priority_of_the_job() {
     let outcome = run_well(dir.path(), &line);
     let job = only(&outcome);
     let (own, low) = (IoPriority::default(), IoPriority::new(2, 7, 0));
-    assert_eq!(counts_of(&job.read), [(own, 256), (low, 0)]);
+    assert_eq!(counts_of(&job.read), [(own, 256)]);
     assert_eq!(counts_of(&job.write), [(own, 0), (low, 256)]);
+    // Reads of verification draw where the job has reads.
+    let outcome = mixed(
+        "libaio",
+        &format!("--verify=crc32c --cmdprio_percentage=100,0 {LOW}"),
+    );
+    let job = only(&outcome);
+    assert_eq!(counts_of(&job.read), [(own, 0), (low, job.read.ios)]);
+    assert!(
+        job.read.ios > job.write.ios && job.read.ios >= 1024,
+        "{}",
+        job.read.ios
+    );
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use rbench_core::{Direction, IoPriority};
 
 use super::super::PlanError;
-use crate::jobs::{Each, Priorities, PriorityShare};
+use crate::jobs::{Directions, Each, Priorities, PriorityShare};
 use crate::spec::fio::{Cmdprio, Settings};
 
 /// The class without `cmdprio_class`, as in fio: the highest.
@@ -12,6 +12,7 @@ const CLASS: u8 = 1;
 /// The priorities that requests draw; `None`: they have that of the job.
 pub(super) fn priorities(
     s: &Settings,
+    does: Directions,
     notes: &mut Vec<String>,
 ) -> Result<Option<Priorities>, PlanError> {
     let Cmdprio {
@@ -50,13 +51,20 @@ pub(super) fn priorities(
                 priority: usual,
             }],
         };
-        all.into_iter()
-            .filter(|share| share.percent > 0)
-            .collect::<Vec<_>>()
+        let mut used: Vec<_> = all.into_iter().filter(|share| share.percent > 0).collect();
+        // The report lists priorities in fio's order.
+        used.sort_by_key(|share| share.block);
+        used
+    };
+    // Like in fio, a direction that the job does not have draws none, even if verification reads. A
+    // log that is replayed may have both.
+    let of = |direction, does| match does || s.read_iolog.is_some() {
+        true => shares(direction),
+        false => Vec::new(),
     };
     let shares = Each {
-        read: shares(Direction::Read),
-        write: shares(Direction::Write),
+        read: of(Direction::Read, does.read),
+        write: of(Direction::Write, does.write),
         trim: Vec::new(),
     };
     for all in shares.all() {

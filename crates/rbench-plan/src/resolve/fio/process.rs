@@ -14,9 +14,13 @@ pub(super) fn process(s: &Settings) -> Result<Process, PlanError> {
     let io_priority = match (s.prioclass, s.prio, s.priohint) {
         (None, None, None) => None,
         (class, level, hint) => {
-            // A level alone is one of the usual class, best effort.
-            let (class, level) = (class.unwrap_or(2), level.unwrap_or(0));
-            Some(IoPriority::new(class, level, hint.unwrap_or(0)).or_best_effort())
+            // Like in fio, no class is the usual one, best effort.
+            let class = class.filter(|class| *class > 0).unwrap_or(2);
+            Some(IoPriority::new(
+                class,
+                level.unwrap_or(0),
+                hint.unwrap_or(0),
+            ))
         }
     };
     Ok(Process {

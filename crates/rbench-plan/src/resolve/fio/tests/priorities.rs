@@ -1,7 +1,7 @@
 use rbench_core::{Direction, IoPriority};
 
 use super::*;
-use crate::jobs::{ByPriority, Priorities, PriorityShare};
+use crate::jobs::{ByPriority, Directions, Priorities, PriorityShare};
 use crate::spec::fio::PrioritySplit;
 
 const LIBAIO: &str = "libaio";
@@ -34,6 +34,7 @@ fn each<T>(read: T, write: T) -> Each<Option<T>> {
 fn shares(change: impl FnOnce(&mut Settings)) -> [Vec<PriorityShare>; 2] {
     let plan = single(|s| {
         s.ioengine = Some(LIBAIO.to_owned());
+        s.rw = Some(Directions::MIX);
         change(s);
     });
     let Priorities { shares } = plan.priorities.expect("requests draw priorities");
@@ -89,12 +90,27 @@ fn a_split_has_a_share_for_each_size_and_priority() {
         s.cmdprio.split.read = Some(vec![
             split(4096, 10, None),
             split(8192, 0, None),
+            split(16384, 5, None),
             split(4096, 90, Some(idle)),
         ]);
     });
     let usual = IoPriority::new(1, 2, 0);
-    let expect = vec![share(Some(4096), 10, usual), share(Some(4096), 90, idle)];
+    let expect = vec![
+        share(Some(4096), 10, usual),
+        share(Some(4096), 90, idle),
+        share(Some(16384), 5, usual),
+    ];
     assert_eq!(given, [expect, vec![]]);
+}
+
+#[test]
+fn a_direction_that_the_job_does_not_have_has_no_shares() {
+    let given = shares(|s| {
+        s.rw = Some(Directions::WRITE);
+        s.cmdprio.percentage = both(30);
+    });
+    let expect = vec![share(None, 30, IoPriority::new(1, 0, 0))];
+    assert_eq!(given, [vec![], expect]);
 }
 
 #[test]
@@ -133,7 +149,7 @@ fn a_level_without_a_class_is_one_of_best_effort() {
     assert_eq!(own(None, Some(3)), IoPriority::new(2, 3, 0));
     // As in fio; the kernel refuses a level without a class.
     assert_eq!(own(Some(0), Some(3)), IoPriority::new(2, 3, 0));
-    assert_eq!(own(Some(0), None), IoPriority::default());
+    assert_eq!(own(Some(0), None), IoPriority::new(2, 0, 0));
 }
 
 #[test]

@@ -425,7 +425,11 @@ fn work(
                 runner.finish(&mut meter);
                 let (covered, busy) = (runner.covered(), runner.issued() > 0);
                 let finished = meter.last_end();
-                let (mut lanes, details) = meter.into_parts();
+                let (mut lanes, mut details) = meter.into_parts();
+                // The meter numbers its own lanes, the log those of the phase.
+                for operation in &mut details.operations {
+                    operation.row += first_lane as u32;
+                }
                 note_rewritten(&mut lanes, runner.once());
                 let outcome = WorkerOutcome {
                     started_ns,

@@ -1,5 +1,6 @@
 //! Tests mixes of operations on directories, with and without shared files.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use rbench_core::{Bytes, Nanos};
@@ -7,6 +8,7 @@ use rbench_plan::mix::sizes::Sizes;
 use rbench_plan::spec::{Mix, MixText, SetLayout};
 
 use crate::group::{Outcome, Run, check_adds_up};
+use crate::in_flight::flight;
 
 fn list(text: &str, shared: bool) -> Mix {
     Mix {
@@ -147,4 +149,37 @@ fn workers_that_follow_others_do_a_round_for_so_many_of_theirs() {
     assert_eq!(outcome.row("writer-round").items, 10);
     let time = outcome.row("reader-all").elapsed;
     assert!(time > Nanos(0));
+}
+
+#[test]
+fn the_log_of_each_kind_of_worker_has_as_many_operations_in_a_row_as_the_report() {
+    let text = "[set.files]\nnumber = 20\nsize = \"8k\"\nprepared = 50\n\
+        [[worker]]\nname = \"reader\"\nlist = \"open, read whole, close\"\n\
+        [[worker]]\nname = \"writer\"\nthreads = 2\n\
+        list = \"create, append 1k, fsync, close, delete\"\n";
+    for depth in [0, 4] {
+        let dir = tempfile::tempdir().expect("temporary directory");
+        let mix = Mix {
+            text: MixText::Profile {
+                name: "mine.toml".to_owned(),
+                text: Some(Ok(text.to_owned())),
+            },
+            rounds: Some(7),
+            in_flight: flight(depth),
+            ..Mix::default()
+        };
+        let mut run = Run::mix(&[0], dir.path(), mix);
+        run.common.log = Some(dir.path().join("unused"));
+        let outcome = run.go().expect("it can be set up");
+        let (_, names, details) = &outcome.details[0];
+        let names: Vec<&str> = names.split(' ').collect();
+        let mut logged: BTreeMap<&str, u64> = BTreeMap::new();
+        for operation in &details.operations {
+            *logged.entry(names[operation.row as usize]).or_default() += 1;
+        }
+        let done = outcome.rows.iter().filter(|row| row.items > 0);
+        let done: BTreeMap<&str, u64> = done.map(|row| (row.name.as_str(), row.items)).collect();
+        assert!(done.contains_key("reader-open") && done.contains_key("writer-fsync"));
+        assert_eq!(logged, done, "{depth} in flight");
+    }
 }

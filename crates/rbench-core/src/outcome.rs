@@ -251,7 +251,8 @@ pub struct WorkerOutcome {
     pub started_ns: i64,
     /// The end of its last operation after the common start.
     pub finished: Nanos,
-    /// It had anything to do: idle workers are not first finishers.
+    /// It had anything to do: idle workers are not first finishers, and do not count in the start
+    /// skew.
     pub busy: bool,
     /// The lanes that it has, a stretch of those of the phase: one for each
     /// kind of operation, but only its own job's where jobs run side by side.
@@ -330,7 +331,8 @@ pub struct PhaseOutcome {
     /// worker had more than one operation, if most operations of the first one
     /// failed, or if time was set aside.
     pub first_done: Option<FirstDone>,
-    /// Spread of the actual starts of all workers; of a single one, its distance from the common start.
+    /// Spread of the actual starts of the workers that had work; of a single one, its distance from
+    /// the common start.
     pub start_skew: Nanos,
     /// Possible effect of caches; `None` where the question has no meaning.
     pub cache: Option<Cache>,

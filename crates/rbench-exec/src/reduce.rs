@@ -160,12 +160,14 @@ pub async fn reduce(
     Ok(rows)
 }
 
-/// Returns the distance between the first and the last start of all workers; of a single one, that
-/// from the common start.
+/// Returns the distance between the first and the last start of the workers that had work; of a
+/// single one, that from the common start.
 async fn start_skew(group: &Group<'_>, outcomes: &[WorkerOutcome]) -> Result<Nanos, ExecError> {
-    let alone = group.world.size() == 1 && outcomes.len() == 1;
+    // The start of a worker that was given up is unknown: it is not busy.
+    let busy = outcomes.iter().filter(|outcome| outcome.busy);
+    let alone = group.sums(vec![busy.clone().count() as u64]).await? == [1];
     let common = alone.then_some(0);
-    let started = outcomes.iter().map(|outcome| outcome.started_ns);
+    let started = busy.map(|outcome| outcome.started_ns);
     let own = start_bounds(started.chain(common));
     let all = group
         .quietly(group.world.all_reduce(Combine::Max, own.to_vec()))

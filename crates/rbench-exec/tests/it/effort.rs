@@ -246,6 +246,25 @@ fn the_first_finisher_is_named_and_is_none_where_most_of_its_operations_failed()
     assert_eq!(broken.first_failed, Some(host_name(1)));
 }
 
+/// The worker of `rank` starts this late, with work or without.
+fn late(rank: u32, ns: i64, busy: bool) -> WorkerOutcome {
+    WorkerOutcome {
+        started_ns: ns,
+        busy,
+        ..early(rank, 0)
+    }
+}
+
+#[test]
+fn workers_without_work_have_no_part_in_the_start_skew() {
+    let skew = |outcome| reduced_of(3, RowLimits::default(), None, outcome).start_skew;
+    let several = skew(|rank| late(rank, [100, 9_000, 400][rank as usize], rank != 1));
+    assert_eq!(several, Nanos(300));
+    let only = skew(|rank| late(rank, [100, 700, 9_000][rank as usize], rank == 1));
+    assert_eq!(only, Nanos(700), "from the common start");
+    assert_eq!(skew(|rank| late(rank, 700, false)), Nanos(0));
+}
+
 /// Measuring costs on each of two hosts before `run`.
 fn costs(run: &Run<'_>) -> Vec<Calibration> {
     let work = run.plan().expect("it can be done").work;

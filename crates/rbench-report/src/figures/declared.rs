@@ -113,7 +113,7 @@ pub const FIGURES: &[Figure] = figures! {
         "operations per second up to the end of the first worker, while all were busy",
         in_table(), put(OpenMetrics, Named("rbench_first_done_per_second")), better(Higher, Named("first-done"));
     "start_skew_s", "Start skew", Seconds, ["start_skew_s"], Largest(|p| Some(p.start_skew_s)),
-        "spread of the actual starts of all workers; of a single one, its distance from the common start",
+        "spread of the actual starts of the workers that had work; of a single one, its distance from the common start",
         put(Text, In("BY RANK")), better(Lower, Not(FEW));
     "busy", "In calls", Share, ["busy"], Number(|p| p.busy),
         "share of the workers' time that was spent in calls; the rest is rbench and the machine",

@@ -69,8 +69,8 @@ pub struct PhaseResult {
     /// worker had more than one operation (`one_each`), if most operations of
     /// the first one failed (`first_failed`), or if time was set aside.
     pub first_done: Option<FirstDoneResult>,
-    /// Spread of the actual starts of all workers; of a single one, its distance from the common
-    /// start, s.
+    /// Spread of the actual starts of the workers that had work; of a single one, its distance from
+    /// the common start, s.
     pub start_skew_s: f64,
     /// Error of the hosts' clocks at the common start, s: two hosts started at most twice this
     /// apart, plus the skew. 0 with one clock; `None` where each rank started by itself, and in
@@ -186,7 +186,7 @@ impl PhaseResult {
     pub fn has_one_worker(&self, world: &World) -> bool {
         let in_run = u64::from(world.ranks) * u64::from(world.threads_per_rank);
         let workers = self.workers.as_ref().map_or(in_run, |all| all.workers);
-        self.rank_count() < 2 && workers == 1
+        workers == 1
     }
 
     /// Number of hosts that took part.

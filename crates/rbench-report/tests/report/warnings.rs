@@ -342,9 +342,16 @@ fn start_skew_may_be_a_tenth_of_the_phase_or_a_millisecond() {
 
 #[test]
 fn a_single_worker_starts_late_and_several_start_apart() {
-    for (ranks, threads, word) in [(1, 1, "late"), (1, 2, "apart"), (2, 1, "apart")] {
+    for (ranks, threads, with_work, word) in [
+        (1, 1, None, "late"),
+        (1, 2, None, "apart"),
+        (2, 1, None, "apart"),
+        (2, 1, Some(1), "late"),
+        (2, 1, Some(2), "apart"),
+    ] {
         let mut phase = Made::on(1, ranks, 500, 0, 100_000).phase("p", "The phase", OpKind::Stat);
         phase.start_skew = Nanos(100_000_000);
+        phase.effort.workers = with_work.unwrap_or(0);
         let mut result = run(1, ranks, meta_spec(), vec![phase]);
         result.world.threads_per_rank = threads;
         rbench_report::finish(&mut result);

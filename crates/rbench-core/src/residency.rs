@@ -206,7 +206,7 @@ pub struct CacheLook {
     pub before: Pages,
     /// The page cache just after the end.
     pub after: Pages,
-    /// Requests that reached the file system; `None` if nothing counts them.
+    /// Requests that reached the file system; `None` if nothing counts those of these operations alone.
     pub requests: Option<Requests>,
     /// Bytes that reads fetched from a block device of this host; `None` if that cannot be
     /// determined.

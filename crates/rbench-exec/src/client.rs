@@ -252,11 +252,13 @@ pub(crate) async fn gather(
 
 /// Returns the operations of all rows, each counted once: without rows set aside, such as closes at
 /// the end, and without rows derived from others. `None` if unmeasured operations came before or
-/// between them.
+/// between them, or workers were given up: those of such a worker are in no row.
 fn operations(lanes: &[OpRow], rows: &[PhaseOutcome]) -> Option<u64> {
     let own = |(lane, _): &(&OpRow, &PhaseOutcome)| !lane.aside && !is_of_others(lane.op);
     let own = || lanes.iter().zip(rows).filter(own).map(|(_, row)| row);
-    let whole = |row: &PhaseOutcome| row.measured_from == Nanos(0) && row.set_aside == Nanos(0);
+    let whole = |row: &PhaseOutcome| {
+        row.measured_from == Nanos(0) && row.set_aside == Nanos(0) && row.effort.given_up == 0
+    };
     let each = own().map(|row| row.items + row.failures.total());
     own().all(whole).then(|| each.sum())
 }

@@ -250,8 +250,14 @@ pub(crate) async fn gather(
     let Some(all) = all else {
         return Ok(());
     };
-    let caches = by_cache(group, all);
+    let mut caches = by_cache(group, all);
     let ground = group.probes.sight.ground.get();
+    // The counters include the work of such workers, and no row does.
+    if rows.iter().any(|row| row.effort.given_up > 0) {
+        for (_, _, seen) in &mut caches {
+            (seen.requests, seen.fetched) = (None, None);
+        }
+    }
     for (row, (nth, lane)) in rows_of(phase, rows) {
         let residency = row_of(group, phase, looking, ground, &caches, nth, lane);
         row.cache = residency.verdict(row.op).0.cache();

@@ -14,7 +14,7 @@ pub struct ClientCostResult {
     /// The number or name of `--watch`; `None`: the processes that serve the mount.
     pub watch: Option<String>,
     /// Operations of all rows of the phase, failed ones included; `None` where others that
-    /// no row counts came before or between them (a ramp, reading back).
+    /// no row counts came before or between them (a ramp, reading back), or workers were given up.
     pub operations: Option<u64>,
     /// CPU time on all hosts, s; `None` unless that of each is known.
     pub cpu_s: Option<f64>,

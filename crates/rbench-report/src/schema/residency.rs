@@ -62,7 +62,7 @@ pub struct EvidenceResult {
     pub resident_before: Option<PagesResult>,
     /// The page cache just after the end.
     pub resident_after: Option<PagesResult>,
-    /// Requests that reached the file system; `None`: nothing counts them.
+    /// Requests that reached the file system; `None`: nothing counts those of these operations alone.
     pub requests: Option<RequestsResult>,
     /// Bytes that block devices delivered; `None` where that is unknown.
     pub fetched: Option<FetchedResult>,

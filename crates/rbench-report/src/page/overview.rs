@@ -43,6 +43,13 @@ pub fn section(runs: &[Shown<'_>]) -> Markup {
             .filter(|_| row.number("items", "") > Some(0.0))
     };
     let all = || bars.iter().flat_map(|bars| &bars.rows).flatten();
+    let open_loop = all().any(|row| row.has("response"));
+    // Rows without intended starts have service times beside the response times of others.
+    let which = |row: &Row<'_>| match (open_loop, row.has("response")) {
+        (false, _) => "",
+        (true, true) => " (response time)",
+        (true, false) => " (service time)",
+    };
     let of_runs = || bars.iter().flat_map(|bars| bars.rows.iter().enumerate());
     let rates = || of_runs().filter_map(|(run, row)| rate(run, row.as_ref()?).filter(|r| *r > 0.0));
     let (slowest, fastest) = (
@@ -78,8 +85,9 @@ pub fn section(runs: &[Shown<'_>]) -> Markup {
                 } }
                 td.left { @for (i, row) in bars.rows.iter().enumerate() {
                     @let [p50, p99] = row.as_ref().map_or([None; 2], times);
-                    @let words = [p50, p99].map(|ns| ns.map_or(NONE.to_owned(), human_nanos));
-                    (bar(i, p50.map_or(0.0, place), p50.map(|p50| place(p99.unwrap_or(p50)) - place(p50)), &words.join(" to ")))
+                    @let words = [p50, p99].map(|ns| ns.map_or(NONE.to_owned(), human_nanos)).join(" to ");
+                    @let words = words + row.as_ref().map_or("", which);
+                    (bar(i, p50.map_or(0.0, place), p50.map(|p50| place(p99.unwrap_or(p50)) - place(p50)), &words))
                 } }
             } } }
         } }

@@ -364,6 +364,22 @@ fn bars_of_rates_that_are_far_apart_are_all_long_enough_to_compare() {
 }
 
 #[test]
+fn the_overview_of_an_open_loop_says_which_times_it_shows() {
+    let shown_times = |open_loop: bool| {
+        let made = Made::solo(100, 0, 300_000);
+        let mut stat = made.phase("file-stat", "File stat", OpKind::Stat);
+        stat.response = open_loop.then(|| stat.service.clone());
+        let close = made.phase("close", "Close", OpKind::Close);
+        let result = run(1, 1, meta_spec(), vec![stat, close]);
+        let page = page::render(&documents(vec![result]), &[]);
+        let times = |which: &str| shown(&page).matches(&format!(" ({which} time)")).count();
+        (times("response"), times("service"))
+    };
+    assert_eq!(shown_times(true), (1, 1));
+    assert_eq!(shown_times(false), (0, 0));
+}
+
+#[test]
 fn two_runs_have_the_verdict_of_compare_and_their_curves_in_one_chart() {
     let page = named(
         ["a/base.json", "b/new.json"],

@@ -118,14 +118,6 @@ pub(crate) fn time(hist: &Hist, of: &str) -> String {
     ns.map_or(NONE.into(), |quantity| human_nanos((quantity.field)(hist)))
 }
 
-fn time_of(hist: &Hist, ns: f64) -> String {
-    if hist.count > 0 {
-        human_nanos(ns)
-    } else {
-        NONE.into()
-    }
-}
-
 fn summary(result: &RunResult, view: View) -> String {
     if iterations(result) < 2 {
         return String::new();

@@ -82,15 +82,6 @@ impl<'p> Row<'p> {
         self.number("service", "mean")
     }
 
-    /// A quantile of the service time (0 to 1), ns, however few there are; of several iterations
-    /// together.
-    pub fn quantile_ns(&self, quantile: f64) -> Option<f64> {
-        match self.values.get("service")? {
-            Value::Merged(all) => Some(all.value_at_quantile(quantile) as f64),
-            _ => None,
-        }
-    }
-
     /// Returns true if it has a figure.
     pub fn has(&self, figure: &str) -> bool {
         self.values.contains_key(figure)

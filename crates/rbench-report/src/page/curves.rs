@@ -186,7 +186,7 @@ fn curves(all: &SeriesResult, operation: &str) -> Vec<Chart> {
     );
     let p99 = draw(
         format!("p99 over {over}"),
-        lines(|row| row.quantile_ns(0.99)),
+        lines(|row| row.number("service", "p99")),
         true,
     );
     rate.into_iter().chain(p99).collect()

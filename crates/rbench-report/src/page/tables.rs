@@ -8,7 +8,7 @@ use rbench_core::outcome::RankOutcome;
 use rbench_core::units::{human_bandwidth, human_count, human_nanos, human_rate};
 
 use super::list;
-use crate::figures::{Figure, Output, Row, about};
+use crate::figures::{Figure, Output, Row, about, quantity};
 use crate::ops;
 use crate::schema::{HostResult, PhaseResult, RunResult, SummaryRow};
 use crate::summary::{BYTES_PER_S, OPS_PER_S, is_short};
@@ -306,8 +306,9 @@ fn ranks_of(phases: &[&PhaseResult], most: usize) -> Markup {
                 td { (human_count(rank.items)) }
                 td { (human_nanos(rank.elapsed.0 as f64)) }
                 td.bar { span style=(format!("width:{:.0}%", share(rank.elapsed.0 as f64, longest.0 as f64))) {} }
-                @for time in [rank.p50, rank.p99, rank.max] {
-                    td { @if rank.items > 0 { (human_nanos(time.0 as f64)) } @else { (NONE) } }
+                @for (of, time) in [("p50", rank.p50), ("p99", rank.p99), ("max", rank.max)] {
+                    @let enough = quantity(of).is_some_and(|quantity| rank.items >= quantity.least);
+                    td { @if enough { (human_nanos(time.0 as f64)) } @else { (NONE) } }
                 }
                 td { (human_count(rank.errors)) }
             } }

@@ -2,11 +2,11 @@
 
 use std::fmt::Write as _;
 
-use rbench_core::units::{human_count, human_nanos};
+use rbench_core::units::human_count;
 
 use crate::figures::Row;
 use crate::schema::{Io500Phase, Io500Result, PhaseResult, SeriesResult};
-use crate::table::{NONE, Table, left, right, sentence};
+use crate::table::{Table, left, right, sentence};
 use crate::view::View;
 
 /// The first line of every report.
@@ -87,18 +87,14 @@ fn table(series: &SeriesResult, io500: &Io500Result, view: View) -> String {
         left("Cache").optional(),
     ]);
     for (phase, row, figures) in rows(series, io500) {
-        let at = |quantile: f64| {
-            let ns = figures.quantile_ns(quantile);
-            ns.map_or_else(|| NONE.to_owned(), human_nanos)
-        };
         table.row([
             phase.name.clone(),
             figures.text("items", ""),
             figures.text("service", "mean"),
-            at(0.5),
+            figures.text("service", "p50"),
             figures.text("service", "p99"),
             figures.text("service", "p99.9"),
-            at(1.0),
+            figures.text("service", "max"),
             figures.text("errors", ""),
             slowest(row).unwrap_or_default(),
             figures.text("cache", ""),

@@ -135,7 +135,7 @@ fn cost(series: &SeriesResult, first: &RunResult, memory: &[String]) -> String {
     let each: Vec<String> = Row::finished(first)
         .iter()
         .filter_map(|row| {
-            let trips = row.quantile_ns(0.5)? / trip.median_ns as f64;
+            let trips = row.number("service", "p50")? / trip.median_ns as f64;
             (trips >= 0.5).then(|| format!("{} {trips:.1}", row.label()))
         })
         .collect();

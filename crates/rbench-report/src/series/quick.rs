@@ -1,7 +1,6 @@
 //! The table of `juicefs bench`, followed by additional figures: latencies and the cache verdict.
 
 use rbench_core::Bytes;
-use rbench_core::units::human_nanos;
 
 use crate::figures::Row as Figures;
 use crate::schema::{CLIENT_WORK, ClientCounters, PhaseResult, RunResult, SeriesResult};
@@ -363,7 +362,7 @@ fn beside(series: &SeriesResult, results: &[&RunResult], view: View) -> String {
         let Some(figure) = rows.iter().find(|figure| figure.name() == row.phase) else {
             continue;
         };
-        let time = |ns: Option<f64>| ns.map_or_else(|| NONE.to_owned(), human_nanos);
+        let time = |of| figure.text("service", of);
         let one = match row.unit {
             Unit::Data => "block",
             Unit::Files => "file",
@@ -371,10 +370,10 @@ fn beside(series: &SeriesResult, results: &[&RunResult], view: View) -> String {
         table.row([
             row.label.to_owned(),
             one.to_owned(),
-            time(figure.mean_ns()),
-            time(figure.quantile_ns(0.5)),
-            time(figure.quantile_ns(0.99)),
-            time(figure.quantile_ns(1.0)),
+            time("mean"),
+            time("p50"),
+            time("p99"),
+            time("max"),
             figure.number("errors", "").unwrap_or(0.0).to_string(),
             figure.text("cache", ""),
         ]);

@@ -1,13 +1,12 @@
 //! The tables of a suite: those of each step, in the form of its kind.
 
 use rbench_core::plain::plain_lines;
-use rbench_core::units::human_nanos;
 
 use super::{steps, tables};
 use crate::figures::Row;
 use crate::ops;
 use crate::schema::{CellResult, SeriesResult, SeriesStep};
-use crate::table::{NONE, Table, left, right, sentence};
+use crate::table::{Table, left, right, sentence};
 use crate::view::View;
 
 /// Each step below its name.
@@ -64,18 +63,14 @@ fn rows(cells: &[CellResult], view: View) -> String {
     ]);
     for result in cells.iter().filter_map(|cell| cell.result.as_ref()) {
         for row in Row::finished(result) {
-            let at = |quantile: f64| {
-                let ns = row.quantile_ns(quantile);
-                ns.map_or_else(|| NONE.to_owned(), human_nanos)
-            };
             table.row([
                 row.label().to_owned(),
                 row.text("items", ""),
                 row.text(ops::rate(result), ""),
                 row.text("bandwidth", ""),
                 row.text("service", "mean"),
-                at(0.5),
-                at(0.99),
+                row.text("service", "p50"),
+                row.text("service", "p99"),
                 row.text("errors", ""),
                 row.text("cache", ""),
             ]);

@@ -1,8 +1,6 @@
 //! The tables of `rbench sweep`: a pivot table for each operation and figure. The values of the
 //! last key are the columns, those of the others the rows.
 
-use rbench_core::units::human_nanos;
-
 use crate::figures::Row;
 use crate::schema::{SeriesKey, SeriesResult};
 use crate::table::{Column, NONE, Table, distinct, left, right, sentence};
@@ -16,8 +14,8 @@ const FIGURES: [(&str, Show); 5] = [
     ("operations a second", |row| row.show("rate", "")),
     ("bandwidth", |row| row.show("bandwidth", "")),
     ("mean latency", |row| row.show("service", "mean")),
-    ("p50", |row| row.quantile_ns(0.5).map(human_nanos)),
-    ("p99", |row| row.quantile_ns(0.99).map(human_nanos)),
+    ("p50", |row| row.show("service", "p50")),
+    ("p99", |row| row.show("service", "p99")),
 ];
 
 /// A cell's rows.

@@ -5,7 +5,8 @@ use rbench_core::hist::Hist;
 use rbench_core::outcome::ReplayTotals;
 use rbench_core::units::{human_bytes, human_count};
 
-use super::{for_phases, iterations, label, seconds, time_of};
+use super::{for_phases, iterations, label, seconds, time};
+use crate::figures::{Value, quantity};
 use crate::schema::{PhaseResult, RunResult};
 use crate::table::{NONE, Table, left, right, sentence};
 use crate::view::View;
@@ -132,20 +133,19 @@ pub(crate) fn cells(phase: &PhaseResult) -> Option<[String; 9]> {
     let now = &phase.latency.service;
     let failed: u64 = phase.errors.values().sum();
     let recorded = replayed.recorded.as_ref();
-    let then = |value: fn(&Hist) -> u64| {
-        recorded.map_or(NONE.to_owned(), |hist| time_of(hist, value(hist) as f64))
-    };
+    let then = |of| recorded.map_or(NONE.to_owned(), |hist| time(hist, of));
+    let median = |hist: &Hist| Value::Times(hist).number(quantity("p50"));
     // Ratio of the medians: now to recorded.
-    let known = recorded.filter(|then| then.p50_ns > 0 && now.count > 0);
-    let ratio = known.map(|then| now.p50_ns as f64 / then.p50_ns as f64);
+    let before = recorded.and_then(median).filter(|ns| *ns > 0.0);
+    let ratio = median(now).zip(before).map(|(now, then)| now / then);
     Some([
         human_count(replayed.wanted),
         human_count(phase.items + failed),
-        then(|hist| hist.p50_ns),
-        time_of(now, now.p50_ns as f64),
+        then("p50"),
+        time(now, "p50"),
         ratio.map_or(NONE.to_owned(), |ratio| format!("{ratio:.2}")),
-        then(|hist| hist.p99_ns),
-        time_of(now, now.p99_ns as f64),
+        then("p99"),
+        time(now, "p99"),
         human_count(replayed.differ.total()),
         human_count(replayed.unopened),
     ])

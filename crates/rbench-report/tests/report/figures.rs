@@ -477,6 +477,24 @@ fn place(figure: &Figure, output: Output, reasons: &mut Vec<&'static str>) -> St
 }
 
 #[test]
+fn few_operations_have_no_percentile_beside_their_trace() {
+    let dashes = |items: u64| {
+        let mut result = full();
+        let phase = Made::solo(items, 0, 1_000_000).phase("read", "Read", OpKind::Read);
+        let times = Hist::from(&phase.service);
+        let replayed = result.phases[0].replayed.as_mut().expect("a replay");
+        replayed.recorded = Some(times.clone());
+        result.phases[0].latency.service = times;
+        let text = text::render(&result, DETAILS.wide(200));
+        let (_, table) = text.split_once("BESIDE THE TRACE").expect("a table");
+        let row = table.lines().nth(2).expect("a row");
+        row.split_whitespace().filter(|cell| *cell == "-").count()
+    };
+    // The two 99th percentiles; with one operation the two medians and their ratio as well.
+    assert_eq!((dashes(100), dashes(99), dashes(1)), (0, 2, 5));
+}
+
+#[test]
 fn every_figure_is_listed_under_a_name_of_its_own() {
     for output in [Output::Csv, Output::Compare] {
         let names: Vec<&str> = listed(output).map(|(_, name)| name).collect();

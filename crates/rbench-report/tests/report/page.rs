@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use flate2::read::GzDecoder;
-use rbench_core::OpKind;
+use rbench_core::{Nanos, OpKind};
 use rbench_report::schema::{
     CellResult, CellValue, SERIES_SCHEMA, SeriesKey, SeriesResult, Warning,
 };
@@ -281,6 +281,17 @@ fn a_search_is_its_curve_with_the_objective_and_the_steps() {
     odd.knee.as_mut().expect("a knee").steps.clear();
     let page = page::render(&[Document::Series(Box::new(odd))], &[]);
     assert!(page.contains("No step has finished."));
+}
+
+#[test]
+fn ranks_with_few_operations_have_no_percentile() {
+    let of = |items: u64| {
+        let mut phase = Made::on(1, 2, items, 0, 1_000_000).phase("p", "Phase", OpKind::Create);
+        phase.ranks[1].p99 = Nanos(77_000_000);
+        page::render(&documents(vec![run(1, 2, meta_spec(), vec![phase])]), &[])
+    };
+    assert!(shown(&of(100)).contains("77.0 ms"));
+    assert!(!shown(&of(99)).contains("77.0 ms"));
 }
 
 /// Some iterations of the phases of a metadata run, `permille` of the usual time.

@@ -1,11 +1,13 @@
 //! Tests what the reports of all series have in common.
 
-use rbench_report::schema::{SeriesResult, Warning};
+use rbench_core::OpKind;
+use rbench_report::schema::{SeriesResult, SeriesStep, Warning};
 use rbench_report::series::render;
 use rbench_report::{Document, View, page};
 
 use crate::compare::SHIFTS;
 use crate::compare_series::sweep;
+use crate::fixtures::{Made, meta_spec, run};
 
 /// A sweep with a warning in these cells.
 fn warned(cells: &[usize]) -> SeriesResult {
@@ -52,4 +54,31 @@ fn on_the_page_of_a_series_warnings_come_before_any_figure() {
     assert!(place("Cell 2 is odd.") < place("<figure"));
     let fine = "Every cell is complete, and there is no warning.";
     assert!(!page.contains(fine) && shown(warned(&[])).contains(fine));
+}
+
+#[test]
+fn few_operations_have_no_percentile_in_the_tables_of_a_sweep_and_a_suite() {
+    let of = |kind: &str, items: u64| {
+        let mut series = sweep([1000; 4], SHIFTS);
+        for cell in &mut series.cells {
+            let phase = Made::solo(items, 0, 300_000).phase("p", "A phase", OpKind::Stat);
+            cell.result = Some(run(1, 1, meta_spec(), vec![phase]));
+        }
+        if kind == "suite" {
+            series.steps = vec![SeriesStep {
+                name: "a step".to_owned(),
+                kind: "run".to_owned(),
+                keys: Vec::new(),
+                first: 0,
+                cells: 4,
+            }];
+        }
+        series.kind = kind.to_owned();
+        render(&series, View::default().wide(200))
+    };
+    let has = |items, figure: &str| of("sweep", items).contains(&format!("A phase: {figure}"));
+    assert!(has(100, "p99") && !has(99, "p99") && has(99, "p50"));
+    assert!(has(1, "mean latency") && !has(1, "p50"));
+    let dashes = |items| of("suite", items).matches("  -  ").count();
+    assert_eq!((dashes(100), dashes(99)), (0, 4));
 }

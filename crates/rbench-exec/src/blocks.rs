@@ -365,6 +365,9 @@ impl BlockRunner {
             if self.end_ramp(gate) {
                 open = self.pump(gate, meter);
             }
+            if !open {
+                self.cover_time(gate, meter);
+            }
             if self.framed.is_none() {
                 self.end_writes(gate, meter);
             }
@@ -396,6 +399,22 @@ impl BlockRunner {
         open
     }
 
+    /// Covers all of the time that ended an open loop, however early the last operation was.
+    fn cover_time(&mut self, gate: &Gate, meter: &mut Meter) {
+        let next = self.pattern.next.as_ref();
+        let is_paced = !matches!(self.pattern.arrivals, Arrivals::Closed)
+            || next.is_some_and(|next| next.intended.is_some());
+        let end = gate
+            .end_of_time()
+            .filter(|_| is_paced && !self.accounts.over && !self.pattern.exhausted);
+        if let Some(end) = end {
+            meter.extend_to(end);
+            if let Some(stats) = &mut self.accounts.stats {
+                stats.cover(end);
+            }
+        }
+    }
+
     /// Records the operations that were due before the deadline and never started.
     fn note_missed(&mut self, gate: &Gate, meter: &mut Meter) {
         let closed = gate
@@ -404,9 +423,6 @@ impl BlockRunner {
         let Some(deadline) = closed.filter(|_| !self.pattern.exhausted) else {
             return;
         };
-        if matches!(self.pattern.arrivals, Arrivals::Together(_)) {
-            meter.extend_to(gate.end_of_time().unwrap_or_default());
-        }
         let lanes = self.context.lanes;
         let left = self
             .accounts

@@ -179,9 +179,10 @@ impl Side {
         }
     }
 
-    /// Takes a sample of the bandwidth (0) or the operations per second (1).
-    fn sample(&mut self, which: usize, span: Nanos) {
-        let now = [self.bytes, self.ios][which];
+    /// Takes a sample of the bandwidth (0) or the operations per second (1), without `next`, which
+    /// belongs to the next one.
+    fn sample(&mut self, which: usize, span: Nanos, next: u64) {
+        let now = [self.bytes, self.ios][which] - next;
         let moved = now - std::mem::replace(&mut self.sampled[which], now);
         if moved == 0 || span.0 == 0 {
             return;
@@ -385,6 +386,11 @@ impl JobStats {
         self.sides.all().map(|side| side.ios > 0)
     }
 
+    /// Covers the time of this stretch up to `end`, without an operation that ended there.
+    pub fn cover(&mut self, end: Nanos) {
+        self.stretches.note_end(end);
+    }
+
     /// The operations that belong to the writes of this stretch, if there are any, ended at `end`.
     pub fn end_writes(&mut self, end: Nanos) {
         if let Some(in_ramp) = &mut self.in_ramp {
@@ -502,7 +508,7 @@ impl JobStats {
             self.log(done, times);
         }
         if end >= self.next_look {
-            self.look(end);
+            self.look(end, intended.map(|_| done));
         }
         if let Some(search) = &mut self.search {
             match search.note(end, lat) {

@@ -380,6 +380,11 @@ impl Source for MixSource {
 
     fn over(&mut self, gate: &Gate, meter: &mut Meter) {
         self.count_out();
+        let leader = self.role().per.map(|per| &self.mix.roles[per.role]);
+        let follows_times = leader.is_some_and(|leader| leader.every.is_some());
+        if self.is_paced() || follows_times {
+            meter.extend_to(gate.end_of_time().unwrap_or_default());
+        }
         let Some(schedule) = &self.schedule else {
             return;
         };
@@ -388,7 +393,6 @@ impl Source for MixSource {
             .rounds
             .map_or(u64::MAX, |most| most - self.begun.min(most));
         let missed = gate.missed(schedule, self.due, left);
-        meter.extend_to(gate.end_of_time().unwrap_or_default());
         let role = &self.mix.roles[self.role];
         match role.row_of_rounds() {
             Some(row) => meter.unissued(row, missed),

@@ -183,3 +183,31 @@ fn the_log_of_each_kind_of_worker_has_as_many_operations_in_a_row_as_the_report(
         assert_eq!(logged, done, "{depth} in flight");
     }
 }
+
+#[test]
+fn rounds_at_intervals_and_those_that_follow_them_cover_the_time_that_ended_them() {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let text = "[set.files]\nnumber = 20\nsize = \"8k\"\n\
+        [[worker]]\nname = \"reader\"\nlist = \"stat\"\nevery = \"50ms\"\n\
+        [[worker]]\nname = \"writer\"\nlist = \"stat\"\nper = \"2 reader\"\n";
+    let mix = Mix {
+        text: MixText::Profile {
+            name: "mine.toml".to_owned(),
+            text: Some(Ok(text.to_owned())),
+        },
+        time: Some(Nanos(500_000_000)),
+        ..Mix::default()
+    };
+    let outcome = run(&[0], dir.path(), mix);
+    for (row, items) in [("reader-all", 10), ("writer-all", 5)] {
+        let row = outcome.row(row);
+        assert_eq!(row.items, items, "{}", row.name);
+        // The last operation may end after the time.
+        let elapsed = row.elapsed.0;
+        assert!(
+            (500_000_000..600_000_000).contains(&elapsed),
+            "{}",
+            row.name
+        );
+    }
+}

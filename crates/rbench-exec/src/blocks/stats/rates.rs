@@ -5,7 +5,7 @@ use rbench_core::steady::{Rates, SteadyRule, SteadyWatch};
 use rbench_core::{Direction, Nanos};
 use rbench_plan::jobs::Each;
 
-use super::{JobStats, Verdict, after};
+use super::{Done, JobStats, Verdict, after};
 
 /// Samples of the bandwidth, and of the operations per second.
 #[derive(Debug, Default)]
@@ -59,11 +59,12 @@ impl Steadiness {
 }
 
 impl JobStats {
-    /// Takes a sample and checks the least rates, where it is time to.
+    /// Takes a sample and checks the least rates, where it is time to. `due`: the latest operation, if
+    /// it had an intended start.
     #[cold]
-    pub(super) fn look(&mut self, now: Nanos) {
+    pub(super) fn look(&mut self, now: Nanos, due: Option<Done>) {
         if now >= self.sampling.due {
-            self.sample(now);
+            self.sample(now, due);
         }
         if now >= self.least.next_check {
             self.check_rates(now);
@@ -101,15 +102,19 @@ impl JobStats {
         }
     }
 
-    fn sample(&mut self, now: Nanos) {
+    /// Takes the samples that are due. In a closed loop the latest operation took the end of their time.
+    /// In an open loop (`due`) its own time follows: the first one starts with the time.
+    fn sample(&mut self, now: Nanos, due: Option<Done>) {
         self.note_moved(now);
         for which in 0..2 {
             if now < self.sampling.next[which] {
                 continue;
             }
             let span = now.since(std::mem::replace(&mut self.sampling.at[which], now));
-            for side in self.sides.all_mut() {
-                side.sample(which, span);
+            for direction in Direction::ALL {
+                let next = due.filter(|done| done.direction == direction);
+                let next = next.map_or(0, |done| [done.moved, 1][which]);
+                self.sides.of_mut(direction).sample(which, span, next);
             }
             self.sampling.next[which] = after(now, self.sampling.every[which]);
         }

@@ -2,7 +2,7 @@
 //! every operation. `timing` tests with the machine's own clock.
 
 use nix::errno::Errno;
-use rbench_core::{Nanos, SimulatedClock, Timeline};
+use rbench_core::{Nanos, SimulatedClock};
 
 use super::*;
 
@@ -61,6 +61,41 @@ fn rates_are_kept() {
     let outcome = null(&mix);
     check_due(&outcome, "x-read", 3000, "reads of a mix");
     check_due(&outcome, "x-write", 1000, "writes of a mix");
+}
+
+#[test]
+fn an_open_loop_covers_the_time_that_ended_it() {
+    let timed = "--time_based --runtime=1";
+    for more in [
+        "--rate_iops=3",
+        "--rate=12k",
+        "--rate_iops=3 --ramp_time=2",
+        "--rate_iops=3 --startdelay=1",
+        "--rate_iops=3 --iodepth=4 --size=4M",
+        "--rw=randrw --rwmixread=75 --rate_iops=2,1",
+    ] {
+        let outcome = null(&format!("{timed} {more}"));
+        let rows = outcome.rows.iter();
+        assert_eq!(rows.map(|row| row.items).sum::<u64>(), 3, "{more}");
+        for row in &outcome.rows {
+            assert_eq!(row.elapsed, Nanos::SECOND, "{more}: {}", row.name);
+        }
+        let [iops, bandwidth] = [&only(&outcome).read.iops, &only(&outcome).read.bw];
+        assert!(iops.max < 3.1, "{more}: {iops:?}");
+        assert!(bandwidth.max < 12.1, "{more}: {bandwidth:?}");
+    }
+    // Time ends neither of them: the work does, and each operation follows the one before.
+    let work = null("--rate_iops=3 --size=8k --runtime=9")
+        .row("x-read")
+        .clone();
+    assert!(
+        (333 * MS..334 * MS).contains(&work.elapsed.0),
+        "{}",
+        work.elapsed
+    );
+    let line = "--name=x --rw=read --size=1m --thinktime=300ms --runtime=1";
+    let closed = run_stepped(US, tempdir().path(), line);
+    assert!(closed.row("x-read").elapsed.0 < 901 * MS);
 }
 
 #[test]
@@ -218,12 +253,7 @@ fn a_row_of_a_job_is_over_the_time_in_which_its_own_operations_were_measured() {
         assert_eq!(row.measured_from.0, from * MS, "{name}");
         assert_eq!((row.set_aside.0, row.start_skew.0), (0, 0), "{name}");
         check_due(&outcome, &row.name, 2 * (to - from), name);
-        // The last operation of any worker of this job ends the time.
-        let (line, bins) = (&row.timeline, row.timeline.bins());
-        let end = row.measured_from.0 + row.elapsed.0;
-        let last = Timeline::bin_of(line.interval(), line.power(), Nanos(end));
-        assert_eq!(last, bins.len() - 1, "{name}");
-        assert!((to * MS - MS..=to * MS).contains(&end), "{name}: {end} ns");
+        assert_eq!(row.elapsed.0, (to - from) * MS, "{name}");
         let first = row.first_done.as_ref().expect("someone was busy");
         assert!(first.elapsed <= row.elapsed && first.items <= row.items);
         let longest = row.ranks.iter().map(|r| r.elapsed).max();

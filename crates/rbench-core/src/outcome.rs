@@ -263,7 +263,8 @@ pub struct WorkerOutcome {
     pub first_lane: usize,
 }
 
-/// Results until the stonewall's deadline.
+/// Results until the stonewall's deadline. Like in mdtest and IOR, an operation in flight at the
+/// deadline counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "StonewallResult")]
 pub struct Stonewall {
@@ -275,11 +276,11 @@ pub struct Stonewall {
     #[serde(rename = "stopped_s", default, with = "seconds")]
     #[schemars(with = "f64")]
     pub stopped: Nanos,
-    /// Items of all workers done by then.
+    /// Items of all workers that had started by the deadline.
     pub items: u64,
-    /// Items of the worker with the fewest.
+    /// Operations that the worker with the fewest had started by then.
     pub least: u64,
-    /// Items of the worker with the most.
+    /// Operations that the worker with the most had started by then.
     // What the others topped up to.
     pub most: u64,
 }

@@ -183,15 +183,15 @@ pub const FIGURES: &[Figure] = figures! {
         "when the last worker had ended what it did at the stonewall";
     "stonewall_items", "By the stonewall", Count, ["stonewall.items"],
         Count(|p| Some(p.stonewall.as_ref()?.items)),
-        "operations of all workers done by the stonewall",
+        "operations of all workers that had started by the stonewall",
         put(Text, In("STONEWALL"));
     "stonewall_least", "Least of a worker", Count, ["stonewall.least"],
         Count(|p| Some(p.stonewall.as_ref()?.least)),
-        "operations by the stonewall of the worker with the fewest",
+        "operations that the worker with the fewest had started by the stonewall",
         put(Text, In("STONEWALL"));
     "stonewall_most", "Most of a worker", Count, ["stonewall.most"],
         Count(|p| Some(p.stonewall.as_ref()?.most)),
-        "operations by the stonewall of the worker with the most",
+        "operations that the worker with the most had started by the stonewall",
         put(Text, In("STONEWALL"));
     "stonewalled", "By the stonewall", Nanos, ["latency.stonewalled"], Times(|p| p.latency.stonewalled.as_ref()),
         "service times of the operations that had started by the stonewall",

@@ -219,7 +219,7 @@ pub fn stonewalls(result: &RunResult, view: View) -> String {
     let mut table = Table::new([
         left("STONEWALL"),
         right("Deadline"),
-        right("Items by then"),
+        right("Items started by then"),
         right("Least").under("Items of a worker"),
         right("Most").under("Items of a worker"),
     ]);

@@ -204,7 +204,9 @@ CASES = {
     "name": [("same", f"{READ} --name=second --rw=write --size=32k")],
     "new_group": [("same", f"{READ} --group_reporting --name=p --new_group --rw=read --size=64k")],
     "nice": [("same", f"{READ} --nice=2")],
-    "norandommap": [("same", f"{RAND} --norandommap")],
+    "norandommap": [("same", f"{RAND} --norandommap")]
+    + [("same", f"--rw={rw} --bs=48k --size=1000k --norandommap") for rw in ("randread", "randwrite")]
+    + [("same", "--rw=randread --bs=48k --size=1000k --norandommap --nrfiles=2 --loops=2")],
     "nrfiles": [("same", f"{WRITE} --nrfiles=4"), ("same", f"{READ} --nrfiles=3 --numjobs=2")],
     "numa_cpu_nodes": [("same", f"{READ} --numa_cpu_nodes=0")],
     "numa_mem_policy": [("same", f"{READ} --numa_mem_policy=bind:0"), ("same", f"{READ} --numa_mem_policy=local")],
@@ -241,7 +243,8 @@ CASES = {
     "rate": [("timed", f"{READ} --time_based --runtime=1 --rate=1m"), ("same", f"{READ} --rate=10m"), ("same", f"{TRIM} --rate=1,1,10m")],
     "rate_cycle": [("same", f"{READ} --rate=10m --rate_min=1k {CYCLE}")],
     "rate_ignore_thinktime": [("same", f"{READ} --rate=10m --thinktime=10 --rate_ignore_thinktime=1")],
-    "rate_iops": [("same", f"{READ} --rate_iops=1000"), ("same", f"{TRIM} --rate_iops=1,1,1000")],
+    "rate_iops": [("same", f"{READ} --rate_iops=1000"),
+                  ("same", "--rw=randrw --rwmixread=75 --size=256k --rate_iops=,1"), ("same", f"{TRIM} --rate_iops=1,1,1000")],
     "rate_iops_min": [("same", f"{READ} --rate_iops=1000 --rate_iops_min=1 {CYCLE}")],
     "rate_min": [("same", f"{READ} --rate=10m --rate_min=1k {CYCLE}")],
     "rate_process": [("same", f"{READ} --rate_iops=1000 --rate_process=poisson")],
@@ -266,7 +269,7 @@ CASES = {
     "runtime": [("timed", f"{READ} --time_based --runtime=1"), ("same", f"{READ} --runtime=3600")],
     "rw": [("same", f"--rw={rw} --size=64k") for rw in ("read", "write", "randread", "randwrite")]
     + [("sum", f"--rw={rw} --size=64k") for rw in ("rw", "readwrite", "randrw")]
-    + [("same", f"--rw={rw} --size=64k") for rw in ("read:4k", "write:4k", "randwrite:2")]
+    + [("same", f"--rw={rw} --size=64k") for rw in ("read:4k", "write:4k", "read:8k", "write:8k", "randwrite:2")]
     + [("same", f"{engine} --rw={rw} --size=64k") for engine in ("--ioengine=falloc", "--ioengine=null")
        for rw in ("trim", "randtrim", "trimwrite", "randtrimwrite")]
     + [("same", f"--rw={rw} --size=64k", "fio trims nothing but block devices (ENOTTY); here a trim of a file is a punched hole")

@@ -269,9 +269,15 @@ impl Steps {
         let window = files.window();
         let pattern = &job.pattern;
         let total = regions.total(&rules).saturating_mul(both);
+        // Random blocks that may repeat leave no rest: like in fio, they move at least as much.
+        let repeats = pattern.repeats && pattern.directions.random && rules.course.is_plain();
+        let moved = match repeats {
+            true => total.max(share(100).saturating_mul(both)),
+            false => total,
+        };
         let budget = Budget::new(
             job,
-            total,
+            moved,
             bytes.map(|bytes| bytes.saturating_mul(both)),
             ios,
         );
@@ -308,6 +314,7 @@ impl Steps {
             all_of_files: bytes.is_none(),
             total,
             rest: bytes.is_none()
+                && !repeats
                 && pace.number_ios.is_none()
                 && (0..count).any(|file| cut(region(file)) < region(file)),
             rules,
@@ -558,8 +565,8 @@ impl Steps {
 }
 
 impl Steps {
-    /// The next step. In a mix of reads and writes it has the direction `asked`, if given,
-    /// regardless of the percentage: a rate for each direction decides then.
+    /// The next step. In a mix of reads and writes it has the direction `asked`, if given and not
+    /// excluded by the percentage: rates decide then.
     #[inline(always)]
     pub fn next_as(&mut self, asked: Option<Direction>) -> Option<Step> {
         if self.active.len() != 1 && !self.choose_file() {
@@ -567,8 +574,8 @@ impl Steps {
         }
         let direction = match (self.rules.turns, asked) {
             (Turns::Only(direction), _) => Some(direction),
-            (Turns::Mix(_), Some(asked)) => Some(asked),
-            (Turns::Mix(reads), None) => {
+            (Turns::Mix(1..=99), Some(asked)) => Some(asked),
+            (Turns::Mix(reads), _) => {
                 Some(self.mixer.next(self.issued_before + self.pass_ios, reads))
             }
             (Turns::TrimThenWrite, _) => None,

@@ -47,18 +47,20 @@ impl Arrivals {
         }
     }
 
-    /// With a rate for reads and one for writes, which is due first.
+    /// With a rate for reads and one for writes, which is due first. With a rate for one of them,
+    /// the other as long as that one is not due; `now` counts from the worker's start.
     #[inline(always)]
-    pub fn first(&self) -> Option<Direction> {
-        match self {
-            Arrivals::Each(Each {
-                read: Some(read),
-                write: Some(write),
-                ..
-            }) => Some(match write.is_before(read) {
+    pub fn first(&self, now: impl Fn() -> Nanos) -> Option<Direction> {
+        let Arrivals::Each(Each { read, write, .. }) = self else {
+            return None;
+        };
+        match (read, write) {
+            (Some(read), Some(write)) => Some(match write.is_before(read) {
                 true => Direction::Write,
                 false => Direction::Read,
             }),
+            (Some(read), None) if !read.is_due(now()) => Some(Direction::Write),
+            (None, Some(write)) if !write.is_due(now()) => Some(Direction::Read),
             _ => None,
         }
     }
@@ -128,6 +130,8 @@ pub struct RateSchedule {
     at: f64,
     per_operation: f64,
     per_byte: f64,
+    /// The mean gap at the latest operation, in seconds.
+    gap: f64,
     /// Random gaps for Poisson arrivals.
     gaps: Option<Stream>,
 }
@@ -138,6 +142,7 @@ impl RateSchedule {
         let due = |iops: Option<u64>, bytes: Option<u64>, direction: u64| {
             (iops.is_some() || bytes.is_some()).then(|| RateSchedule {
                 at: 0.0,
+                gap: 0.0,
                 per_operation: iops.map_or(0.0, |n| 1.0 / n as f64),
                 per_byte: bytes.map_or(0.0, |n| 1.0 / n as f64),
                 gaps: pace
@@ -156,6 +161,7 @@ impl RateSchedule {
     #[inline]
     pub fn next(&mut self, length: u64) -> Nanos {
         let gap = self.per_operation.max(self.per_byte * length as f64);
+        self.gap = gap;
         let at = match &mut self.gaps {
             None => {
                 let at = self.at;
@@ -174,6 +180,12 @@ impl RateSchedule {
     #[inline]
     pub fn is_before(&self, other: &RateSchedule) -> bool {
         self.at < other.at
+    }
+
+    /// Returns true if its next operation, as long as the latest one, is due at `now`.
+    fn is_due(&self, now: Nanos) -> bool {
+        let gap = |gaps: &Stream| self.gap * gaps.clone().exponential();
+        self.at + self.gaps.as_ref().map_or(0.0, gap) <= now.as_secs_f64()
     }
 
     /// Operations of `length` bytes that are still due before `end`, counted

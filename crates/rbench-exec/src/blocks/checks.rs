@@ -198,14 +198,16 @@ impl BlockRunner {
 
     /// The next operation of the pattern, or of the log that takes its place.
     #[inline(always)]
-    pub(super) fn draw(&mut self) -> Option<Planned> {
+    pub(super) fn draw(&mut self, gate: &Gate) -> Option<Planned> {
         if self.pattern.pass_over && self.is_pass_over() {
             return None;
         }
         if self.pattern.replayed.is_some() {
             return self.draw_replayed();
         }
-        let step = self.step(self.pattern.arrivals.first())?;
+        let start = self.accounts.start;
+        let first = (self.pattern.arrivals).first(|| gate.clock.now().since(start));
+        let step = self.step(first)?;
         // A mix may read blocks that are not written yet.
         let checks = self.checks.headers.is_some() && !self.context.job.pattern.directions.write;
         let kind = match kind_of(step.direction) {

@@ -122,7 +122,7 @@ impl Extras for Full {
             Ahead::Unread => return unless_closed(Pause::Unread),
         }
         let next = match runner.pattern.source {
-            Source::Work if runner.pattern.next.is_none() => runner.draw(),
+            Source::Work if runner.pattern.next.is_none() => runner.draw(gate),
             _ => runner.next_other(meter),
         };
         let counts = runner.how.counts;

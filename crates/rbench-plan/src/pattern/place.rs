@@ -338,7 +338,8 @@ impl Active {
 
     /// Leaves a gap after (or before) an operation that ended at `end`. Like in fio, an
     /// offset beyond the end becomes the start, and one before the start becomes the end.
-    /// If no block fits, the file is at its end. Returns true if a block fits.
+    /// If no block fits, or the operation has reached the end, so has the file. Returns true if a
+    /// block fits.
     fn leave_out(&mut self, own: Direction, (end, bytes): (u64, i64), sizes: &BlockSizes) -> bool {
         let region = self.region;
         // fio counts from the job's offset, and compares with the length of the file.
@@ -349,6 +350,6 @@ impl Active {
             _ => region.saturating_sub(bytes.unsigned_abs()),
         };
         *self.next.of_mut(own) = next;
-        next.saturating_add(smallest(sizes)) <= region
+        end < region && next.saturating_add(smallest(sizes)) <= region
     }
 }

@@ -390,6 +390,18 @@ fn without_a_map_every_aligned_place_is_drawn_and_fits() {
 }
 
 #[test]
+fn without_a_map_a_rest_counts_as_a_block_in_every_pass() {
+    let mut plan = random(48 * KIB, 1000 * KIB);
+    let count = |plan: &JobPlan| steps(plan, 0).len();
+    assert_eq!(count(&plan), 20);
+    plan.pattern.repeats = true;
+    assert_eq!(count(&plan), 21);
+    assert!(steps(&plan, 0).iter().all(|step| step.length == 48 * KIB));
+    plan.pace.loops = 2;
+    assert_eq!(count(&plan), 42);
+}
+
+#[test]
 fn a_percentage_of_random_operations_leaves_the_others_in_sequence() {
     let mut plan = random(4096, 64 << 20);
     plan.pattern.random_percent.read = 30;
@@ -417,8 +429,13 @@ proptest! {
         let region = min * blocks;
         let all: Vec<Step> = Steps::new(&plan, jobnum, |_| region + 7).collect();
         prop_assert!(all.iter().all(|s| s.length > 0 && s.offset + s.length <= region));
-        prop_assert_eq!(all.iter().map(|s| s.length).sum::<u64>(), region);
-        if !repeats || !random { check_covers(&all, 0, region); }
+        let moved = all.iter().map(|s| s.length).sum::<u64>();
+        if repeats && random {
+            prop_assert!((region + 7..region + 7 + min * steps_up).contains(&moved), "{}", moved);
+        } else {
+            prop_assert_eq!(moved, region);
+            check_covers(&all, 0, region);
+        }
     }
 }
 

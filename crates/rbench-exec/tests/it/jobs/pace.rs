@@ -64,6 +64,36 @@ fn rates_are_kept() {
 }
 
 #[test]
+fn a_rate_of_one_direction_does_not_limit_the_other() {
+    let timed = "--time_based --runtime=100ms --rw=randrw";
+    for (more, limited, other) in [
+        ("--rwmixread=75 --rate_iops=,100", "x-write", "x-read"),
+        ("--rwmixread=25 --rate=400k,", "x-read", "x-write"),
+        (
+            "--rate_iops=,100 --iodepth=4 --size=4M",
+            "x-write",
+            "x-read",
+        ),
+    ] {
+        let outcome = null(&format!("{timed} {more}"));
+        let items = |row: &str| outcome.row(row).items;
+        assert!(
+            (9..=10).contains(&items(limited)),
+            "{more}: {}",
+            items(limited)
+        );
+        assert!(items(other) > 1000, "{more}: {}", items(other));
+        assert_eq!(outcome.row(limited).unissued, 0, "{more}");
+    }
+    let poisson = null(&format!("{timed} --rate_iops=,100 --rate_process=poisson"));
+    assert!(poisson.row("x-read").items > 1000);
+    assert!((1..30).contains(&poisson.row("x-write").items));
+    // No operation is of a direction that the mix leaves out.
+    let reads = null(&format!("{timed} --rwmixread=100 --rate_iops=100,100"));
+    assert_eq!(reads.row("x-read").items, 10);
+}
+
+#[test]
 fn an_open_loop_covers_the_time_that_ended_it() {
     let timed = "--time_based --runtime=1";
     for more in [

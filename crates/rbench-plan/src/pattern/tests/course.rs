@@ -59,6 +59,15 @@ fn where_no_block_has_room_the_pass_ends() {
 }
 
 #[test]
+fn a_block_at_the_end_of_the_file_ends_the_pass() {
+    let all: Vec<i64> = (0..6).map(|n| 12 * n).collect();
+    assert_eq!(places(&sequential(64, 8)), all);
+    let mut twice = sequential(64, 8);
+    twice.pace.loops = 2;
+    assert_eq!(places(&twice), [all.clone(), all].concat());
+}
+
+#[test]
 fn each_direction_leaves_its_own_gaps() {
     let mut plan = sequential(64, 4);
     plan.pattern.directions.write = true;

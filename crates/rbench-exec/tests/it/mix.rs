@@ -153,7 +153,7 @@ fn workers_that_follow_others_do_a_round_for_so_many_of_theirs() {
 
 #[test]
 fn the_log_of_each_kind_of_worker_has_as_many_operations_in_a_row_as_the_report() {
-    let text = "[set.files]\nnumber = 20\nsize = \"8k\"\nprepared = 50\n\
+    let text = "[set.files]\nnumber = 20\nsize = \"8k\"\nprepared = \"50%\"\n\
         [[worker]]\nname = \"reader\"\nlist = \"open, read whole, close\"\n\
         [[worker]]\nname = \"writer\"\nthreads = 2\n\
         list = \"create, append 1k, fsync, close, delete\"\n";

@@ -83,7 +83,7 @@ mod needs_fuse {
         // Only the phase that reads opens files.
         let line = "meta --dir mnt --depth 0 --items 40 --files-only --threads 3 \
                     --phases file-create,file-stat,file-read --op-timeout 500ms --out out.json";
-        let hanging = Hanging::on_a_mount("open:hang@nth=60", line);
+        let hanging = Hanging::on_a_mount("open:hang@nth=20", line);
         let (code, said, place) = hanging.end("and is abandoned");
         assert_eq!(code, Some(1), "{said}");
         let result = place.result("out.json");
@@ -99,13 +99,13 @@ mod needs_fuse {
             let per_operation = cost.cpu_us_per_operation.is_some();
             (evidence.requests.is_some(), cost.operations, per_operation)
         };
-        assert_eq!(counters("file-stat"), (true, Some(120), true));
+        assert_eq!(counters("file-stat"), (true, Some(40), true));
         assert_eq!(counters("file-read"), (false, None, false));
         // The call did not end, so no slice has it.
         let read = row("file-read");
         let slices: u64 = read.timeline.iter().map(|slice| slice.errors).sum();
         assert_eq!((read.errors.get("ETIMEDOUT"), slices), (Some(&1), 0));
         let lost = read.given_up.as_ref().expect("one").lost;
-        assert!(lost > 0 && lost + read.items < 120);
+        assert!(lost > 0 && lost + read.items < 40);
     }
 }

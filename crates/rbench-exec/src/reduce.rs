@@ -163,26 +163,36 @@ pub async fn reduce(
 /// Returns the distance between the first and the last start of the workers that had work; of a
 /// single one, that from the common start.
 async fn start_skew(group: &Group<'_>, outcomes: &[WorkerOutcome]) -> Result<Nanos, ExecError> {
+    let first = u64::from(group.rank().0) << 32;
     // The start of a worker that was given up is unknown: it is not busy.
-    let busy = outcomes.iter().filter(|outcome| outcome.busy);
-    let alone = group.sums(vec![busy.clone().count() as u64]).await? == [1];
-    let common = alone.then_some(0);
-    let started = busy.map(|outcome| outcome.started_ns);
-    let own = start_bounds(started.chain(common));
+    let busy = (first..).zip(outcomes).filter(|(_, outcome)| outcome.busy);
+    let starts = busy
+        .clone()
+        .map(|(_, outcome)| START_BIAS.saturating_add_signed(outcome.started_ns));
+    let own = [bounds(starts), bounds(busy.map(|(number, _)| number))].concat();
     let all = group
-        .quietly(group.world.all_reduce(Combine::Max, own.to_vec()))
+        .quietly(group.world.all_reduce(Combine::Max, own))
         .await?;
-    Ok(Nanos(all[0].saturating_sub(!all[1])))
+    Ok(skew([all[0], all[1]], [all[2], all[3]]))
 }
 
-/// Returns the latest start and the complement of the earliest one: the largest of each over all
-/// ranks are their bounds.
-fn start_bounds(started_ns: impl Iterator<Item = i64> + Clone) -> [u64; 2] {
-    let started = started_ns.map(|ns| START_BIAS.saturating_add_signed(ns));
+/// Returns the largest value and the complement of the least one: the largest of each over all ranks
+/// are their bounds.
+fn bounds(values: impl Iterator<Item = u64> + Clone) -> [u64; 2] {
     [
-        started.clone().max().unwrap_or(0),
-        started.min().map_or(0, |earliest| !earliest),
+        values.clone().max().unwrap_or(0),
+        values.min().map_or(0, |least| !least),
     ]
+}
+
+/// Returns the skew of these bounds of starts; those of the workers' numbers are equal if it is only
+/// one.
+fn skew(starts: [u64; 2], numbers: [u64; 2]) -> Nanos {
+    let [latest, earliest] = [starts[0], !starts[1]];
+    Nanos(match numbers[0] == !numbers[1] {
+        true => latest.abs_diff(START_BIAS),
+        false => latest.saturating_sub(earliest),
+    })
 }
 
 /// One lane of this rank, its workers merged.

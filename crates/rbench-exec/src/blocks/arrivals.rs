@@ -14,7 +14,7 @@ pub enum Arrivals {
     /// One operation follows the other.
     Closed,
     /// By a rate for each direction that has one.
-    Each(Each<Option<RateSchedule>>),
+    Each(Box<Each<Option<RateSchedule>>>),
     /// By one rate for all directions and all workers; those of a rank share it.
     Together(Arc<Schedule>),
 }
@@ -43,7 +43,7 @@ impl Arrivals {
                 write: None,
                 trim: None,
             } => Arrivals::Closed,
-            each => Arrivals::Each(each),
+            each => Arrivals::Each(Box::new(each)),
         }
     }
 
@@ -51,10 +51,10 @@ impl Arrivals {
     /// the other as long as that one is not due; `now` counts from the worker's start.
     #[inline(always)]
     pub fn first(&self, now: impl Fn() -> Nanos) -> Option<Direction> {
-        let Arrivals::Each(Each { read, write, .. }) = self else {
+        let Arrivals::Each(each) = self else {
             return None;
         };
-        match (read, write) {
+        match (&each.read, &each.write) {
             (Some(read), Some(write)) => Some(match write.is_before(read) {
                 true => Direction::Write,
                 false => Direction::Read,

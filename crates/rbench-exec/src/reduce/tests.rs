@@ -24,18 +24,20 @@ fn the_first_finisher_is_the_one_with_the_earlier_end() {
 #[test]
 fn the_skew_of_starts_is_from_the_earliest_to_the_latest_on_either_side_of_the_common_start() {
     let skew = |ranks: &[&[i64]]| {
-        let ranks = ranks.iter().map(|ns| start_bounds(ns.iter().copied()));
-        let all = ranks.fold([0, 0], |a, b| [a[0].max(b[0]), a[1].max(b[1])]);
-        all[0].saturating_sub(!all[1])
+        let at = |ns: &i64| START_BIAS.saturating_add_signed(*ns);
+        let most = |a: [u64; 2], b: [u64; 2]| [a[0].max(b[0]), a[1].max(b[1])];
+        let ranks = || (0..).zip(ranks);
+        let starts = ranks().map(|(_, starts)| bounds(starts.iter().map(at)));
+        let numbers = ranks().map(|(rank, starts)| bounds((rank << 32..).take(starts.len())));
+        super::skew(starts.fold([0, 0], most), numbers.fold([0, 0], most)).0
     };
-    assert_eq!(skew(&[&[0]]), 0);
     assert_eq!(skew(&[&[5, -3], &[1]]), 8);
     assert_eq!(skew(&[&[-10], &[-4]]), 6);
-    assert_eq!(skew(&[&[2], &[9, 4]]), 7);
-    assert_eq!(
-        start_bounds([7].into_iter()),
-        [START_BIAS + 7, !(START_BIAS + 7)]
-    );
+    assert_eq!(skew(&[&[2], &[], &[9, 4]]), 7);
+    assert_eq!(skew(&[&[3], &[3]]), 0);
+    // A single one is compared with the common start.
+    assert_eq!((skew(&[&[], &[7]]), skew(&[&[-7]])), (7, 7));
+    assert_eq!(skew(&[&[], &[]]), 0);
 }
 
 #[test]

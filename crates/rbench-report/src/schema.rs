@@ -292,8 +292,8 @@ pub struct Target {
 pub struct DataSize {
     /// The host's name.
     pub host: String,
-    /// The files that its ranks read, each byte once, taking all ranks' shares as
-    /// equal.
+    /// Bytes that its ranks read in the iteration with the most, each byte once: at most those of
+    /// the files, taking all ranks' shares as equal.
     pub read_bytes: u64,
     /// The host's memory, or the limit of the control group where that is less;
     /// `None` if unknown.

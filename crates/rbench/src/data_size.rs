@@ -1,11 +1,15 @@
 //! The data that each host reads, compared with the memory that may hold it.
 
+use std::collections::BTreeMap;
+
 use rbench_cli::Output;
+use rbench_core::OpKind;
 use rbench_exec::{ExecError, Group};
 use rbench_plan::jobs::{JobPlan, JobsPlan, Whole};
 use rbench_plan::meta::{Backend, PhaseKind};
 use rbench_plan::{MetaPlan, Plan, Work};
-use rbench_report::schema::{DataSize, Warning};
+use rbench_report::RunResult;
+use rbench_report::schema::{DataSize, PhaseResult, Warning};
 use rbench_sys::residency::memory;
 
 use crate::round_trip::{has_a_place, moves};
@@ -13,8 +17,11 @@ use crate::round_trip::{has_a_place, moves};
 /// Data this many times as large as a memory cannot mostly come from that memory.
 const FACTOR: u64 = 2;
 
-/// Bytes that the plan reads on each host, and the host's memory, at rank 0. Empty if the plan
-/// reads nothing or no output shows it.
+/// Operations that read data of files.
+const READS: [OpKind; 2] = [OpKind::Read, OpKind::ReadFile];
+
+/// Bytes that the plan reads at most on each host, and the host's memory, at rank 0. Empty if the
+/// plan reads nothing or no output shows it.
 ///
 /// # Errors
 /// When the ranks cannot communicate.
@@ -35,6 +42,38 @@ pub async fn gather(
     });
     let all = group.quietly(group.world.gather_values(&mine)).await?;
     Ok(all.into_iter().flatten().flatten().collect())
+}
+
+/// Adds to a result the data that each host has read, at most what was `planned` for it, and the
+/// warnings about it.
+pub fn note(plan: &Plan, planned: &[DataSize], result: &mut RunResult) {
+    let read = |size: &DataSize| DataSize {
+        read_bytes: size.read_bytes.min(bytes_read(&result.phases, &size.host)),
+        ..size.clone()
+    };
+    let sizes = planned.iter().map(read).filter(|size| size.read_bytes > 0);
+    let sizes: Vec<DataSize> = sizes.collect();
+    result.warnings.extend(warnings(plan, &sizes));
+    result.target.data_sizes = sizes;
+}
+
+/// Bytes that a host has read: those of the iteration with the most, and each once where workers
+/// covered everything and went on.
+fn bytes_read(phases: &[PhaseResult], host: &str) -> u64 {
+    let mut of_iterations = BTreeMap::new();
+    let reads = |phase: &&PhaseResult| READS.iter().any(|op| phase.op == op.name());
+    for phase in phases.iter().filter(reads) {
+        let bytes = match phase.hosts.iter().find(|own| own.host == host) {
+            Some(own) => own.bytes,
+            // Of very many hosts, the row has only the outliers.
+            None => (phase.host_crowd.as_ref()).map_or(0, |crowd| phase.bytes / crowd.hosts.max(1)),
+        };
+        let round = phase.residency.as_ref().and_then(|r| r.came_round.as_ref());
+        let (once, done) = round.map_or((1, 1), |round| (round.once, round.done.max(1)));
+        let distinct = u128::from(bytes) * u128::from(once.min(done)) / u128::from(done);
+        *of_iterations.entry(phase.iteration).or_insert(0) += distinct as u64;
+    }
+    of_iterations.into_values().max().unwrap_or(0)
 }
 
 /// Bytes of the files that are read, summed over all ranks. 0 if no file is read or the sizes are
@@ -90,7 +129,7 @@ fn goes_around_memory(plan: &Plan) -> bool {
 }
 
 /// Warnings about data that is too small for the memory.
-pub fn warnings(plan: &Plan, sizes: &[DataSize]) -> Vec<Warning> {
+fn warnings(plan: &Plan, sizes: &[DataSize]) -> Vec<Warning> {
     if plan.embedded() {
         return Vec::new();
     }

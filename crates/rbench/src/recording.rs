@@ -21,6 +21,7 @@ use rbench_report::schema::{ClientCounters, PhaseMark, Warning};
 use rbench_report::{PhaseResult, journal, repetition};
 
 use crate::console::complain;
+use crate::data_size;
 use crate::dead_mounts;
 use crate::files::{OVERWRITE, Replace, ResultFile, SharedFile, out_is_free};
 use crate::front::{Done, FrontEnd, Scope};
@@ -257,6 +258,12 @@ impl<'r> Recording<'r> {
         }
     }
 
+    /// Adds how much data each host has read.
+    fn note_data_sizes(&mut self) {
+        let result = &mut self.report.result;
+        data_size::note(self.scope.plan, &self.frame.data_sizes, result);
+    }
+
     /// Nothing more will be measured.
     pub fn ended(&mut self) {
         self.report.front.end();
@@ -265,6 +272,9 @@ impl<'r> Recording<'r> {
     /// The report of the run after this outcome.
     pub fn end(mut self, outcome: Result<RunEnd, ExecError>) -> Report {
         self.note_hooks();
+        if self.report.published.is_none() {
+            self.note_data_sizes();
+        }
         let mut report = self.report;
         report.result.dead_mounts = dead_mounts::results(self.mounts.found());
         match outcome {
@@ -385,6 +395,7 @@ impl Listener for Recording<'_> {
         self.report.result.marks = self.marks.all();
         self.report.result.dead_mounts = dead_mounts::results(self.mounts.found());
         self.report.result.warnings.extend(self.marks.warnings());
+        self.note_data_sizes();
         publish(&mut self.report, self.scope, self.output);
     }
 

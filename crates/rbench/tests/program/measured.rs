@@ -155,6 +155,41 @@ fn data_is_held_against_the_memory_of_the_host_and_the_clients_cache() {
 }
 
 #[test]
+fn data_counts_as_far_as_it_was_read_and_each_byte_once() {
+    let place = Place::new();
+    let row = |result: &RunResult, name: &str| {
+        let row = result.phases.iter().find(|row| row.name == name);
+        row.map_or(0, |row| row.items)
+    };
+    let read = |arguments: &str| {
+        let result = place.result(arguments);
+        let [size] = &result.target.data_sizes[..] else {
+            panic!("{arguments}: {:?}", result.target);
+        };
+        assert!(message(&result, "fits-in-memory").is_some(), "{arguments}");
+        (size.read_bytes, result)
+    };
+    // Files are made as long as time is left, and then read again and again.
+    let (bytes, result) =
+        read("meta --dir t --phases file-create,file-read --time 200ms --write 4k --threads 1");
+    let files = row(&result, "file-create").min(row(&result, "file-read"));
+    assert_eq!(bytes, files * 4096);
+    // Few of many files are read.
+    let (bytes, result) = read(
+        "meta --dir t --files-only --depth 0 --items 1000000000 --write 4k \
+         --stonewall 100ms --overfill --threads 1",
+    );
+    assert_eq!(bytes, row(&result, "file-read") * 4096);
+    let (bytes, result) = read("io --dir t --size 8m --rw randread --rate 50 --time 200ms");
+    assert_eq!(bytes, result.phases[0].bytes);
+    assert!(bytes <= 10 * (128 << 10), "{bytes}");
+    let (bytes, _) = read("io --dir t --size 64k --rw read --bs 4k --time 50ms");
+    assert_eq!(bytes, 64 << 10);
+    let twice = "io --dir t --size 1m --rw write,read --iterations 2";
+    assert_eq!(read(twice).0, 1 << 20);
+}
+
+#[test]
 fn reads_of_what_was_never_written_are_said_with_their_share() {
     let place = Place::new();
     let job = "fio --name=x --filename=t/f --rw=read";

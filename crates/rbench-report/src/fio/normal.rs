@@ -214,7 +214,8 @@ fn push_samples(out: &mut String, direction: &Direction) {
 }
 
 fn samples(series: &Series, scale: f64, share: &str) -> String {
-    let whole = |value: f64| (value / scale) as u64;
+    // fio's samples are whole numbers, as in JSON, and their larger units are cut.
+    let whole = |value: f64| (value.round() / scale) as u64;
     format!(
         "min={:5}, max={:5}, {share}avg={:5.2}, stdev={:5.2}, samples={}",
         whole(series.min),
@@ -354,4 +355,27 @@ fn push_total(out: &mut String, total: &GroupTotal, form: Form) {
         form.binary_bytes(total.bytes),
         form.decimal_bytes(total.bytes),
     );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn samples_are_rounded_and_their_larger_units_cut() {
+        let of = |value: f64, scale| {
+            let mut series = Series::default();
+            series.add(value);
+            samples(&series, scale, "")
+        };
+        let ends = ", stdev= 0.00, samples=1";
+        assert_eq!(
+            of(2.9997, 1.0),
+            format!("min=    3, max=    3, avg= 3.00{ends}")
+        );
+        assert_eq!(
+            of(2047.0, 1024.0),
+            format!("min=    1, max=    1, avg= 2.00{ends}")
+        );
+    }
 }

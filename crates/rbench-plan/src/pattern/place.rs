@@ -338,8 +338,8 @@ impl Active {
 
     /// Leaves a gap after (or before) an operation that ended at `end`. Like in fio, an
     /// offset beyond the end becomes the start, and one before the start becomes the end.
-    /// If no block fits, or the operation has reached the end, so has the file. Returns true if a
-    /// block fits.
+    /// The pass over the file ends if the operation reached the end of the file, or no block fits
+    /// after the gap. Returns true if it goes on.
     fn leave_out(&mut self, own: Direction, (end, bytes): (u64, i64), sizes: &BlockSizes) -> bool {
         let region = self.region;
         // fio counts from the job's offset, and compares with the length of the file.

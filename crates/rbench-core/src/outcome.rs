@@ -276,7 +276,7 @@ pub struct Stonewall {
     #[serde(rename = "stopped_s", default, with = "seconds")]
     #[schemars(with = "f64")]
     pub stopped: Nanos,
-    /// Items of all workers that had started by the deadline.
+    /// Items that the workers together had started by the deadline.
     pub items: u64,
     /// Operations that the worker with the fewest had started by then.
     pub least: u64,

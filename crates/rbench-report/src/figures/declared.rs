@@ -183,7 +183,7 @@ pub const FIGURES: &[Figure] = figures! {
         "when the last worker had ended what it did at the stonewall";
     "stonewall_items", "By the stonewall", Count, ["stonewall.items"],
         Count(|p| Some(p.stonewall.as_ref()?.items)),
-        "operations of all workers that had started by the stonewall",
+        "operations that the workers together had started by the stonewall",
         put(Text, In("STONEWALL"));
     "stonewall_least", "Least of a worker", Count, ["stonewall.least"],
         Count(|p| Some(p.stonewall.as_ref()?.least)),

@@ -5,7 +5,6 @@
 //! Sums are exact in these buckets, in whatever order they are added up.
 
 use std::cmp::Ordering;
-use std::ops::Range;
 
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -120,18 +119,6 @@ impl CoarseLatency {
     /// The buckets in use as (number, number of values), ascending.
     pub fn used(&self) -> &[(u16, u64)] {
         &self.counts
-    }
-
-    /// The counts of `buckets`, which must hold all values, for a reduction to add up.
-    pub fn dense(&self, buckets: Range<usize>) -> Vec<u64> {
-        let mut dense = vec![0; buckets.len()];
-        for (bucket, n) in &self.counts {
-            let index = usize::from(*bucket).checked_sub(buckets.start);
-            if let Some(count) = index.and_then(|index| dense.get_mut(index)) {
-                *count = *n;
-            }
-        }
-        dense
     }
 
     /// Builds a distribution from the result of a reduction: the counts of the buckets
@@ -311,7 +298,8 @@ mod tests {
             prop_assert_eq!(latency.max(), coarse.max());
             let heat: u64 = coarse.heat().iter().map(|(_, n)| n).sum();
             prop_assert_eq!(heat, coarse.count());
-            let dense = coarse.dense(0..COARSE_BUCKETS);
+            let mut dense = vec![0; COARSE_BUCKETS];
+            coarse.used().iter().for_each(|(bucket, n)| dense[usize::from(*bucket)] = *n);
             let again = CoarseLatency::from_dense(0, &dense, coarse.sum(), coarse.max());
             prop_assert_eq!(again, coarse);
         }

@@ -295,10 +295,14 @@ fn merge_workers(phase: &Phase, interval: Nanos, outcomes: Vec<WorkerOutcome>) -
             }
         }
     }
-    let empty = phase.empty_lanes(interval, 0..phase.lanes.len());
-    let all = merged.into_iter().zip(empty);
-    all.map(|(merged, empty)| merged.unwrap_or_else(|| Merged::nothing(empty)))
-        .collect()
+    let all = (0..).zip(merged).flat_map(|(number, merged)| match merged {
+        Some(merged) => vec![merged],
+        None => {
+            let empty = phase.empty_lanes(interval, number..number + 1);
+            empty.into_iter().map(Merged::nothing).collect()
+        }
+    });
+    all.collect()
 }
 
 /// The range of buckets and bins that any rank used: only these travel.
@@ -466,7 +470,8 @@ fn additive(lane: &OpStats, frame: &Frame) -> Vec<u64> {
         interrupted,
         continued,
     } = again;
-    let mut words = vec![*items, *bytes, failures.total()];
+    let mut words = Vec::with_capacity(128 + frame.service.count + 3 * frame.bins);
+    words.extend([*items, *bytes, failures.total()]);
     words.extend([unissued, missed, unchecked, interrupted, continued]);
     words.push(late.operations);
     words.extend(pieces(late.sum));
@@ -479,7 +484,7 @@ fn additive(lane: &OpStats, frame: &Frame) -> Vec<u64> {
         words.extend(range.counts(response));
     }
     if let Some(range) = &frame.stonewalled {
-        let none = Latency::new();
+        let none = Latency::default();
         let stonewalled = stonewalled.as_ref().unwrap_or(&none);
         words.extend(stonewalled.sums());
         words.extend(range.counts(stonewalled));
@@ -516,7 +521,7 @@ fn extremes(merged: &Merged, frame: &Frame) -> Vec<u64> {
         rewritten,
         lane.late.max.0,
     ];
-    let none = Latency::new();
+    let none = Latency::default();
     let stonewalled = lane.stonewalled.as_ref().unwrap_or(&none);
     let stonewalled = frame.stonewalled.is_some().then_some(stonewalled);
     let response = lane.response.as_ref();

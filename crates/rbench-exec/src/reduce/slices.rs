@@ -1,9 +1,9 @@
 //! The latencies of each slice of the timeline, added up over all ranks.
 //!
-//! They travel as dense counts, cut to the buckets that any rank used, a few slices at a
-//! time: no rank ever holds more than [`WORDS`] numbers for it, however many ranks and
-//! slices there are. Each step goes over the ranks of each host and then over the
-//! leaders, as the rest of the reduction does.
+//! A rank has few operations in a slice: it sends its leader the buckets that hold any. The leaders,
+//! whose hosts use most buckets, add up dense counts, cut to the buckets that any rank used. Both go a
+//! few slices at a time: no rank ever holds more than [`WORDS`] numbers for it, and a leader the
+//! messages of its host, however many ranks and slices there are.
 
 use std::ops::Range;
 
@@ -15,8 +15,8 @@ use rbench_core::{Nanos, Rank};
 use super::{Words, garbled};
 use crate::group::{ExecError, Group};
 
-/// Most numbers of one step: 256 KiB.
-const WORDS: usize = 1 << 15;
+/// Most numbers of one step: 512 KiB.
+const WORDS: usize = 1 << 16;
 
 /// The buckets of the slices in use.
 pub struct Buckets {
@@ -54,10 +54,15 @@ pub async fn reduce(
     for first in (0..slices).step_by(at_a_time) {
         let step = first..(first + at_a_time).min(slices);
         let count = step.len();
-        let (sums, maxima) = words(own, buckets, step);
-        let sums = up(group, Combine::Sum, sums).await?;
-        let maxima = up(group, Combine::Max, maxima).await?;
-        if let (Some(sums), Some(maxima)) = (sums, maxima) {
+        let of_host = group.host.gather(Rank(0), message(own, step));
+        let Some(of_host) = group.quietly(of_host).await? else {
+            continue;
+        };
+        let (sums, maxima) = words(&of_host, buckets, count).ok_or_else(garbled)?;
+        let sums = group.leaders.reduce(Rank(0), Combine::Sum, sums);
+        let sums = group.quietly(sums).await?;
+        let maxima = group.leaders.reduce(Rank(0), Combine::Max, maxima);
+        if let Some((sums, maxima)) = sums.zip(group.quietly(maxima).await?) {
             unpack(buckets, count, &sums, &maxima, &mut found);
         }
     }
@@ -69,32 +74,90 @@ pub async fn reduce(
     Ok(())
 }
 
-/// Numbers of all ranks combined, at rank 0.
-async fn up(
-    group: &Group<'_>,
-    combine: Combine,
-    numbers: Vec<u64>,
-) -> Result<Option<Vec<u64>>, ExecError> {
-    let of_host = group.host.reduce(Rank(0), combine, numbers);
-    let Some(of_host) = group.quietly(of_host).await? else {
-        return Ok(None);
-    };
-    let of_all = group.leaders.reduce(Rank(0), combine, of_host);
-    group.quietly(of_all).await
-}
-
-fn words(own: &Timeline, buckets: &Buckets, slices: Range<usize>) -> (Vec<u64>, Vec<u64>) {
-    let (mut sums, mut maxima) = (Vec::new(), Vec::new());
+/// The message of a rank: of each latency of these slices the sum, the maximum in ns, and the buckets
+/// in use (how many; distance from the last one and count of each). All numbers are LEB128.
+fn message(line: &Timeline, slices: Range<usize>) -> Vec<u8> {
     let none = Latencies::default();
+    let mut message = Vec::new();
     for slice in slices {
-        let Latencies { service, response } = own.latencies(slice).unwrap_or(&none);
-        for (latency, buckets) in [(service, &buckets.service), (response, &buckets.response)] {
-            sums.push(latency.sum());
-            sums.extend(latency.dense(buckets.clone()));
-            maxima.push(latency.max().0);
+        let Latencies { service, response } = line.latencies(slice).unwrap_or(&none);
+        for latency in [service, response] {
+            let used = latency.used();
+            put(&mut message, latency.sum());
+            put(&mut message, latency.max().0);
+            put(&mut message, used.len() as u64);
+            let mut last = 0;
+            for (bucket, n) in used {
+                match (bucket - last, *n) {
+                    // Almost all of them: a byte each.
+                    (step @ ..=0x7f, n @ ..=0x7f) => message.extend([step as u8, n as u8]),
+                    (step, n) => {
+                        put(&mut message, u64::from(step));
+                        put(&mut message, n);
+                    }
+                }
+                last = *bucket;
+            }
         }
     }
-    (sums, maxima)
+    message
+}
+
+/// Returns the sums and the maxima of `slices` slices over the ranks of a host; `None` if a message
+/// is damaged.
+fn words(ranks: &[Vec<u8>], buckets: &Buckets, slices: usize) -> Option<(Vec<u64>, Vec<u64>)> {
+    let each = 2 + buckets.service.len() + buckets.response.len();
+    let (mut sums, mut maxima) = (vec![0_u64; each * slices], vec![0; 2 * slices]);
+    for rank in ranks {
+        let mut rank = rank.as_slice();
+        let mut next = || take(&mut rank);
+        let (mut left, mut maxima) = (sums.as_mut_slice(), maxima.iter_mut());
+        while !left.is_empty() {
+            for buckets in [&buckets.service, &buckets.response] {
+                let (sum, rest) = left.split_first_mut()?;
+                let (counts, rest) = rest.split_at_mut(buckets.len());
+                left = rest;
+                *sum = sum.saturating_add(next()?);
+                let max = maxima.next()?;
+                *max = next()?.max(*max);
+                let mut bucket = 0_u64;
+                for _ in 0..next()? {
+                    bucket = bucket.checked_add(next()?)?;
+                    let place = bucket.checked_sub(buckets.start as u64)?;
+                    *counts.get_mut(place as usize)? += next()?;
+                }
+            }
+        }
+        if !rank.is_empty() {
+            return None;
+        }
+    }
+    Some((sums, maxima))
+}
+
+/// Appends a number, seven bits at a time.
+#[inline(always)]
+fn put(message: &mut Vec<u8>, mut number: u64) {
+    while number > 0x7f {
+        message.push(number as u8 | 0x80);
+        number >>= 7;
+    }
+    message.push(number as u8);
+}
+
+/// Takes a number off the front; `None` if there is none.
+#[inline(always)]
+fn take(message: &mut &[u8]) -> Option<u64> {
+    let mut number = 0;
+    for shift in (0..u64::BITS).step_by(7) {
+        let (byte, rest) = message.split_first()?;
+        *message = rest;
+        number |= u64::from(byte & 0x7f) << shift;
+        if *byte <= 0x7f {
+            return Some(number);
+        }
+    }
+    None
 }
 
 fn unpack(

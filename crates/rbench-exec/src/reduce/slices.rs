@@ -124,7 +124,8 @@ fn words(ranks: &[Vec<u8>], buckets: &Buckets, slices: usize) -> Option<(Vec<u64
                 for _ in 0..next()? {
                     bucket = bucket.checked_add(next()?)?;
                     let place = bucket.checked_sub(buckets.start as u64)?;
-                    *counts.get_mut(place as usize)? += next()?;
+                    let count = counts.get_mut(place as usize)?;
+                    *count = count.checked_add(next()?)?;
                 }
             }
         }
@@ -179,5 +180,55 @@ fn unpack(
             service: latency(&buckets.service),
             response: latency(&buckets.response),
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rbench_core::timeline::TimelineRecorder;
+
+    use super::*;
+
+    fn line() -> Timeline {
+        let mut line = TimelineRecorder::new(Nanos::SECOND, true);
+        for number in 0..3000_u64 {
+            // Some buckets are far apart, one has more values than a byte holds.
+            let response = Nanos([1000, 2500, 7_000_000][number as usize % 3] + number / 2000);
+            line.done(Nanos(number * 5000), 0, Nanos(1000), Some(response));
+        }
+        line.finish()
+    }
+
+    fn read(messages: &[Vec<u8>], buckets: &Buckets, slices: usize) -> Option<Vec<Latencies>> {
+        let (sums, maxima) = words(messages, buckets, slices)?;
+        let mut found = Vec::new();
+        unpack(buckets, slices, &sums, &maxima, &mut found);
+        Some(found)
+    }
+
+    #[test]
+    fn the_latencies_of_slices_are_added_up_or_refused() {
+        let line = line();
+        let slices = line.bins().len().div_ceil(SLICE_BINS);
+        let buckets = |end| Buckets {
+            service: 3..COARSE_BUCKETS,
+            response: 0..end,
+        };
+        let all = buckets(COARSE_BUCKETS);
+        let twice = (0..slices).map(|slice| {
+            let mut sum = line.latencies(slice).cloned().unwrap_or_default();
+            sum.merge(&sum.clone());
+            sum
+        });
+        let message = message(&line, 0..slices);
+        let found = read(&[message.clone(), message.clone()], &all, slices);
+        assert_eq!(found, Some(twice.collect()));
+        let refused = |message: &[u8], buckets: &Buckets| {
+            assert_eq!(read(&[message.to_vec()], buckets, slices), None);
+        };
+        (0..message.len()).for_each(|cut| refused(&message[..cut], &all));
+        refused(&[&message[..], &[0]].concat(), &all);
+        refused(&message, &buckets(1));
+        refused(&[0xff; 32], &all);
     }
 }

@@ -21,6 +21,7 @@ pub mod client;
 pub mod clock;
 pub mod coarse;
 pub mod direction;
+pub mod dirents;
 pub mod effort;
 pub mod engine;
 pub mod event;

@@ -4,9 +4,11 @@
 use std::fs::File;
 use std::os::fd::AsFd as _;
 
+use nix::errno::Errno;
 use nix::unistd::{Whence, lseek64};
+use rbench_core::dirents::{Record, Records};
 
-use super::sys::{RawEntry, parse_entry, read_entries};
+use super::sys::read_entries;
 use crate::store::Answer;
 
 /// Bytes of raw entries in one read.
@@ -44,7 +46,7 @@ impl Listing {
     pub(crate) fn read(
         &mut self,
         offset: u64,
-        mut add: impl FnMut(&RawEntry) -> Answer<bool>,
+        mut add: impl FnMut(&Record<'_>) -> Answer<bool>,
     ) -> Answer<()> {
         // A return to the beginning, too, reads the directory again.
         if offset != self.next {
@@ -59,12 +61,13 @@ impl Listing {
                     return Ok(());
                 }
             }
-            let entry = parse_entry(&self.buffer[self.start..self.end])?;
-            if add(&entry)? {
+            let mut records = Records(&self.buffer[self.start..self.end]);
+            let record = records.next().ok_or(Errno::EIO)??;
+            if add(&record)? {
                 return Ok(());
             }
-            self.start += entry.length;
-            self.next = entry.offset;
+            self.start = self.end - records.0.len();
+            [_, self.next] = record.numbers();
         }
     }
 }

@@ -15,6 +15,7 @@ use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -27,10 +28,11 @@ use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::stat::{FchmodatFlags, FileStat, Mode};
 use nix::unistd::{Gid, Uid, getegid, geteuid};
 use nix::{fcntl, unistd};
+use rbench_core::dirents::Record;
 use rbench_core::or_eio;
 
 use self::listing::Listing;
-use self::sys::{RawEntry, path_of};
+use self::sys::path_of;
 use crate::store::{Answer, Caller, Entry, Place, ROOT, file_type};
 use crate::sync::{Sharded, lock, write};
 
@@ -195,11 +197,11 @@ impl Passthrough {
     }
 
     /// The file type of an entry; asks the file system if the entry has none.
-    fn kind_of(&self, directory: &File, entry: &RawEntry) -> Answer<FileType> {
+    fn kind_of(&self, directory: &File, entry: &Record<'_>) -> Answer<FileType> {
         let mode = match entry.kind {
             libc::DT_UNKNOWN => {
                 let flags = AtFlags::AT_SYMLINK_NOFOLLOW;
-                nix::sys::stat::fstatat(directory, entry.name.as_os_str(), flags)?.st_mode
+                nix::sys::stat::fstatat(directory, entry.name()?, flags)?.st_mode
             }
             // The type of an entry is that of the mode, shifted.
             kind => u32::from(kind) << 12,
@@ -223,11 +225,12 @@ impl Passthrough {
                 Err(Errno::ENOENT) => return Ok(false),
                 kind => kind?,
             };
+            let [ino, offset] = raw.numbers();
             add(Entry {
-                ino: self.number_of(raw.ino),
-                offset: raw.offset,
+                ino: self.number_of(ino),
+                offset,
                 kind,
-                name: &raw.name,
+                name: OsStr::from_bytes(raw.name()?.to_bytes()),
             })
         })
     }

@@ -2,9 +2,9 @@
 //! descriptor, raw directory entries, and requests through /proc on a descriptor that
 //! only names a file (O_PATH).
 
-use std::ffi::{CString, OsStr, OsString};
+use std::ffi::{CString, OsStr};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
-use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::os::unix::ffi::OsStrExt as _;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use fuser::{FileAttr, INodeNo, TimeOrNow};
@@ -189,42 +189,6 @@ pub(crate) fn read_entries(directory: BorrowedFd<'_>, buffer: &mut [u8]) -> Answ
     length(result as isize)
 }
 
-/// One raw directory entry.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct RawEntry {
-    pub(crate) ino: u64,
-    /// Offset at which the listing continues after this entry.
-    pub(crate) offset: u64,
-    /// DT_REG and so on.
-    pub(crate) kind: u8,
-    pub(crate) name: OsString,
-    /// Bytes to the next entry.
-    pub(crate) length: usize,
-}
-
-/// Reads the entry at the start of `bytes` (struct linux_dirent64: 8 bytes inode,
-/// 8 bytes offset, 2 bytes length, 1 byte type, name, zero).
-pub(crate) fn parse_entry(bytes: &[u8]) -> Answer<RawEntry> {
-    const HEADER: usize = 19;
-    let number = |at: usize| -> Option<u64> {
-        let bytes = bytes.get(at..at + 8)?;
-        Some(u64::from_ne_bytes(bytes.try_into().ok()?))
-    };
-    let parse = || {
-        let length = usize::from(u16::from_ne_bytes(bytes.get(16..18)?.try_into().ok()?));
-        let name = bytes.get(HEADER..length)?;
-        let end = name.iter().position(|byte| *byte == 0)?;
-        Some(RawEntry {
-            ino: number(0)?,
-            offset: number(8)?,
-            kind: *bytes.get(18)?,
-            name: OsString::from_vec(name[..end].to_vec()),
-            length,
-        })
-    };
-    parse().ok_or(Errno::EIO)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -249,11 +213,5 @@ mod tests {
             let device = libc::makedev(major, minor);
             assert_eq!(device_of(device_number(device)), device);
         }
-    }
-
-    #[test]
-    fn a_truncated_entry_is_an_error() {
-        assert_eq!(parse_entry(&[0; 19]), Err(Errno::EIO));
-        assert_eq!(parse_entry(&[0xff; 40]), Err(Errno::EIO));
     }
 }

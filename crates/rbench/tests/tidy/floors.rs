@@ -21,7 +21,7 @@ const HOUSES: &[House] = &[
     House {
         name: "rbench-core",
         floors: &[
-            "amounts direction linux memory message mountinfo near plain random surroundings",
+            "amounts direction dirents linux memory message mountinfo near plain random surroundings",
             "machine open units",
             "operations",
             "client clock effort engine event failure latency moved request steady",

@@ -1,8 +1,7 @@
 //! Late replies: threads sleep until a reply is due and then send it. So any number
 //! of requests can be late at once, while the service threads continue.
 
-use std::cmp::Ordering as Order;
-use std::collections::BinaryHeap;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -19,32 +18,6 @@ const SPIN: Nanos = Nanos(30_000);
 /// Work that runs when its time has come.
 type Task = Box<dyn FnOnce() + Send>;
 
-struct Job {
-    due: Nanos,
-    task: Task,
-}
-
-/// The heap's greatest job is the one that is due first.
-impl Ord for Job {
-    fn cmp(&self, other: &Self) -> Order {
-        other.due.cmp(&self.due)
-    }
-}
-
-impl PartialOrd for Job {
-    fn partial_cmp(&self, other: &Self) -> Option<Order> {
-        Some(self.cmp(other))
-    }
-}
-
-impl PartialEq for Job {
-    fn eq(&self, other: &Self) -> bool {
-        self.due == other.due
-    }
-}
-
-impl Eq for Job {}
-
 #[derive(Default)]
 struct Lane {
     state: Mutex<State>,
@@ -53,7 +26,10 @@ struct Lane {
 
 #[derive(Default)]
 struct State {
-    jobs: BinaryHeap<Job>,
+    /// Tasks by the instants at which they are due; of equal ones in the order of their numbers.
+    tasks: BTreeMap<(Nanos, u64), Task>,
+    /// The number of the next task.
+    next: u64,
     closed: bool,
 }
 
@@ -90,9 +66,11 @@ impl DelayQueue {
     pub(crate) fn push(&self, due: Nanos, task: impl FnOnce() + Send + 'static) {
         let lane = &self.lanes[self.next.fetch_add(1, Ordering::Relaxed) % self.lanes.len()];
         let mut state = lock(&lane.state);
-        let is_first = state.jobs.peek().is_none_or(|first| due < first.due);
-        let task = Box::new(task);
-        state.jobs.push(Job { due, task });
+        let first = state.tasks.first_key_value();
+        let is_first = first.is_none_or(|(first, _)| due < first.0);
+        let number = state.next;
+        state.next += 1;
+        state.tasks.insert((due, number), Box::new(task));
         drop(state);
         if is_first {
             lane.changed.notify_one();
@@ -119,32 +97,32 @@ impl Lane {
         // Otherwise the kernel may wake this thread 50 us late. If it refuses,
         // replies are a little later.
         let _ = nix::sys::prctl::set_timerslack(1);
-        while let Some(job) = self.next_job() {
-            while MonotonicClock.now() < job.due {
+        while let Some((due, task)) = self.next_task() {
+            while MonotonicClock.now() < due {
                 std::hint::spin_loop();
             }
-            (job.task)();
+            task();
         }
     }
 
-    /// Sleeps until shortly before the first job is due, and takes it. `None` if the
+    /// Sleeps until shortly before the first task is due, and takes it. `None` if the
     /// queue is closed.
-    fn next_job(&self) -> Option<Job> {
+    fn next_task(&self) -> Option<(Nanos, Task)> {
         let mut state = lock(&self.state);
         loop {
             if state.closed {
                 return None;
             }
-            let Some(first) = state.jobs.peek() else {
+            let Some((&(due, _), _)) = state.tasks.first_key_value() else {
                 state = self
                     .changed
                     .wait(state)
                     .unwrap_or_else(PoisonError::into_inner);
                 continue;
             };
-            let sleep = first.due.since(MonotonicClock.now()).since(SPIN);
+            let sleep = due.since(MonotonicClock.now()).since(SPIN);
             if sleep == Nanos(0) {
-                return state.jobs.pop();
+                return state.tasks.pop_first().map(|(_, task)| (due, task));
             }
             (state, _) = self
                 .changed

@@ -144,13 +144,23 @@ pub(crate) const XATTR: u64 = 64 << 10;
 #[cfg(test)]
 mod tests {
     use std::fs;
+    use std::path::Path;
     use std::sync::Mutex;
 
     use nix::errno::Errno;
 
     use super::*;
     use crate::sync::lock;
-    use crate::{Config, mount};
+    use crate::{Config, Mounted, mount};
+
+    /// Mounts the folder `data` at `point`, and collects the requests.
+    fn observed(data: &Path, point: &Path) -> (Mounted, Arc<Mutex<Vec<Event>>>) {
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let heard = Arc::clone(&seen);
+        let mut config = Config::passthrough(data).uncached();
+        config.observer = Some(Observer::new(move |event| lock(&heard).push(event)));
+        (mount(config, point).expect("mounted"), seen)
+    }
 
     mod needs_fuse {
         use super::*;
@@ -161,11 +171,7 @@ mod tests {
                 tempfile::tempdir().expect("dir"),
                 tempfile::tempdir().expect("dir"),
             );
-            let seen = Arc::new(Mutex::new(Vec::new()));
-            let heard = Arc::clone(&seen);
-            let mut config = Config::passthrough(data.path()).uncached();
-            config.observer = Some(Observer::new(move |event| lock(&heard).push(event)));
-            let mounted = mount(config, point.path()).expect("mounted");
+            let (mounted, seen) = observed(data.path(), point.path());
             fs::write(point.path().join("f"), b"hello").expect("written");
             assert!(fs::metadata(point.path().join("none")).is_err());
             fs::rename(point.path().join("f"), point.path().join("g")).expect("renamed");
@@ -208,11 +214,7 @@ mod tests {
                 tempfile::tempdir().expect("dir"),
             );
             fs::write(data.path().join("f"), b"hello").expect("written");
-            let seen = Arc::new(Mutex::new(Vec::new()));
-            let heard = Arc::clone(&seen);
-            let mut config = Config::passthrough(data.path()).uncached();
-            config.observer = Some(Observer::new(move |event| lock(&heard).push(event)));
-            let mounted = mount(config, point.path()).expect("mounted");
+            let (mounted, seen) = observed(data.path(), point.path());
             let directory = fs::File::open(point.path()).expect("open");
             let file = fs::File::open(point.path().join("f")).expect("open");
             for _ in 0..5 {

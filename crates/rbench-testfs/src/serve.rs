@@ -124,7 +124,7 @@ pub fn serve(config: Config, mountpoint: &Path, options: &ServeOptions) -> Resul
     let fault_log = config.fault_log.clone();
     require_nothing_hidden(&config.backing, mountpoint)?;
     let mounted = mount(config, mountpoint)?;
-    let outcome = write_stats(&mounted, options)
+    let outcome = write_stats(mounted.stats(), options)
         .and_then(|()| tell_ready(options))
         .and_then(|()| wait(&mounted, &signals, options));
     // The statistics are complete when no more requests are possible.
@@ -134,25 +134,19 @@ pub fn serve(config: Config, mountpoint: &Path, options: &ServeOptions) -> Resul
         (Some(source), Some(path)) => Err(ServeError::FaultLog(path, source)),
         _ => Ok(()),
     };
-    let written = match &options.stats {
-        Some(path) => write_file(&stats, path),
-        None => Ok(()),
-    };
+    let written = write_stats(&stats, options);
     outcome
         .and(unmounted.map_err(ServeError::from))
         .and(written)
         .and(logged)
 }
 
-fn write_stats(mounted: &Mounted, options: &ServeOptions) -> Result<(), ServeError> {
-    match &options.stats {
-        Some(path) => write_file(mounted.stats(), path),
-        None => Ok(()),
-    }
-}
-
-fn write_file(stats: &crate::stats::Stats, path: &Path) -> Result<(), ServeError> {
-    let failed = |source| ServeError::Stats(path.to_owned(), source);
+/// Writes the statistics to their file, if there is one.
+fn write_stats(stats: &crate::stats::Stats, options: &ServeOptions) -> Result<(), ServeError> {
+    let Some(path) = &options.stats else {
+        return Ok(());
+    };
+    let failed = |source| ServeError::Stats(path.clone(), source);
     stats.snapshot().to_file().write(path).map_err(failed)
 }
 
@@ -207,7 +201,7 @@ fn wait(mounted: &Mounted, signals: &Signals, options: &ServeOptions) -> Result<
         }
         while let Some(signal) = signals.next()? {
             match signal {
-                Signal::SIGUSR1 => done = done.and(write_stats(mounted, options)),
+                Signal::SIGUSR1 => done = done.and(write_stats(mounted.stats(), options)),
                 Signal::SIGUSR2 => drop(mounted.release_hangs()),
                 Signal::SIGPWR => {
                     done = done.and(cut_power(mounted, options, cuts));

@@ -74,14 +74,13 @@ pub fn mount(config: Config, mountpoint: &Path) -> Result<Mounted, MountError> {
             Ok(mounted)
         }
         Backing::Passthrough(folder) => {
-            if config.quota.is_some() {
-                return Err(MountError::MemoryOnly("a quota"));
-            }
-            if config.power_cut {
-                return Err(MountError::MemoryOnly("a power cut"));
-            }
-            if !config.broken.is_empty() {
-                return Err(MountError::MemoryOnly("a broken promise"));
+            let memory_only = [
+                (config.quota.is_some(), "a quota"),
+                (config.power_cut, "a power cut"),
+                (!config.broken.is_empty(), "a broken promise"),
+            ];
+            if let Some((_, wanted)) = memory_only.into_iter().find(|(is_wanted, _)| *is_wanted) {
+                return Err(MountError::MemoryOnly(wanted));
             }
             let failed = |source| MountError::Folder(folder.clone(), source);
             let full = folder.canonicalize().map_err(failed)?;

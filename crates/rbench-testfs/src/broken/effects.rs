@@ -159,19 +159,21 @@ impl<S: Store> Broken<S> {
         self.set_times(ino, SystemTime::now(), SystemTime::now());
     }
 
-    /// The mtime of the parent directory, if `broken` is set.
+    /// Keeps the time of modification if this promise is broken.
     pub(super) fn modified(&self, broken: B) -> Kept {
-        Kept {
-            modified: self.is(broken),
-            status: false,
-        }
+        self.kept(Some(broken), None)
     }
 
+    /// Keeps the time of the last change if this promise is broken.
     pub(super) fn status(&self, broken: B) -> Kept {
-        Kept {
-            modified: false,
-            status: self.is(broken),
-        }
+        self.kept(None, Some(broken))
+    }
+
+    /// Keeps each time whose promise is broken.
+    pub(super) fn kept(&self, modified: Option<B>, status: Option<B>) -> Kept {
+        let is = |broken: Option<B>| broken.is_some_and(|broken| self.is(broken));
+        let (modified, status) = (is(modified), is(status));
+        Kept { modified, status }
     }
 
     /// Gives a new inode the wrong owner and mode.

@@ -9,7 +9,7 @@ use fuser::{FileAttr, FileType};
 use nix::errno::Errno;
 
 use super::BrokenPromise as B;
-use super::effects::{BLOCK, Broken, Kept, LATE, MIB};
+use super::effects::{BLOCK, Broken, LATE, MIB};
 use crate::store::{Add, AddPlus, Answer, Caller, Changes, Created, Place, Store, Totals};
 use crate::sync::lock;
 
@@ -235,10 +235,7 @@ impl<S: Store> Store for Broken<S> {
 
     fn open(&self, ino: u64, flags: i32) -> Answer<u64> {
         let empties = flags & libc::O_TRUNC != 0;
-        let kept = Kept {
-            modified: empties && self.is(B::OpenModified),
-            status: false,
-        };
+        let kept = self.kept(empties.then_some(B::OpenModified), None);
         let handle = self.keeping(kept, ino, || self.inner.open(ino, flags))?;
         Ok(self.opened(ino, handle, flags))
     }
@@ -246,10 +243,7 @@ impl<S: Store> Store for Broken<S> {
     fn create(&self, caller: Caller, place: Place<'_>, mode: u32, flags: i32) -> Answer<Created> {
         let place = self.place(place)?;
         let mode = if self.is(B::CreateMode) { 0o644 } else { mode };
-        let kept = Kept {
-            modified: self.is(B::CreateModified),
-            status: self.is(B::CreateStatus),
-        };
+        let kept = self.kept(Some(B::CreateModified), Some(B::CreateStatus));
         let (attr, handle) = self.keeping(kept, place.parent, || {
             self.inner.create(caller, place, mode, flags)
         })?;
@@ -297,10 +291,7 @@ impl<S: Store> Store for Broken<S> {
             self.dirty(ino, size, offset);
         }
         let kill = kill && !self.is(B::WriteSetId);
-        let kept = Kept {
-            modified: self.is(B::WriteModified),
-            status: self.is(B::WriteStatus),
-        };
+        let kept = self.kept(Some(B::WriteModified), Some(B::WriteStatus));
         let written = self.keeping(kept, ino, || {
             self.inner.write(ino, open.handle, offset, &data, kill)
         });

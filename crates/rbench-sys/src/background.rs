@@ -268,9 +268,8 @@ mod tests {
         let (background, ended) = start("trap '' TERM; sleep 1000 & sleep 1000");
         let group = background.guarded.group().as_raw() as u32;
         let of_group = || {
-            let entries = fs::read_dir("/proc").expect("/proc").flatten();
-            let numbers = entries.filter_map(|e| e.file_name().to_str()?.parse().ok());
-            numbers.filter(|number: &u32| group_of(*number) == Some(group))
+            let numbers = crate::proc::numbers("/proc");
+            numbers.filter(|number| group_of(*number) == Some(group))
         };
         let sleeps = |number: u32| {
             let name = fs::read_to_string(format!("/proc/{number}/comm"));

@@ -7,8 +7,9 @@ use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use nix::sys::stat::{major, minor};
 use rbench_core::machine::{CpuIdle, DiskUse};
+
+use crate::in_use::sysfs;
 
 /// A block device.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,9 +52,7 @@ impl DiskWatch {
         }
         let mut disks = Vec::new();
         for number in numbers {
-            let (major, minor) = (major(number), minor(number));
-            let link = PathBuf::from(format!("/sys/dev/block/{major}:{minor}"));
-            if let Ok(folder) = fs::canonicalize(link) {
+            if let Ok(folder) = fs::canonicalize(sysfs(number)) {
                 add(&mut disks, folder);
             }
         }
@@ -105,11 +104,7 @@ fn device_of(path: &Path) -> Option<u64> {
 
 /// Adds the device of this directory, then those that it consists of.
 fn add(disks: &mut Vec<Disk>, folder: PathBuf) {
-    let whole = match folder.join("partition").exists() {
-        true => folder.parent().unwrap_or(&folder).to_owned(),
-        false => folder,
-    };
-    let Some(name) = whole.file_name().map(|name| name.to_string_lossy().into()) else {
+    let Some((whole, name)) = whole(&folder) else {
         return;
     };
     if disks.iter().any(|known| known.name == name) {
@@ -120,14 +115,10 @@ fn add(disks: &mut Vec<Disk>, folder: PathBuf) {
     let below: Vec<PathBuf> = below
         .filter_map(|path| fs::canonicalize(path).ok())
         .collect();
-    let name_of = |folder: &PathBuf| {
-        let whole = match folder.join("partition").exists() {
-            true => folder.parent().unwrap_or(folder),
-            false => folder,
-        };
-        Some(whole.file_name()?.to_string_lossy().into_owned())
-    };
-    let mut parts: Vec<String> = below.iter().filter_map(name_of).collect();
+    let names = below
+        .iter()
+        .filter_map(|folder| Some(self::whole(folder)?.1));
+    let mut parts: Vec<String> = names.collect();
     parts.sort();
     parts.dedup();
     disks.push(Disk {
@@ -136,6 +127,16 @@ fn add(disks: &mut Vec<Disk>, folder: PathBuf) {
         parts,
     });
     below.into_iter().for_each(|folder| add(disks, folder));
+}
+
+/// The directory of the device itself, where `folder` may be that of a partition, and its name.
+fn whole(folder: &Path) -> Option<(PathBuf, String)> {
+    let whole = match folder.join("partition").exists() {
+        true => folder.parent().unwrap_or(folder),
+        false => folder,
+    };
+    let name = whole.file_name()?.to_string_lossy().into_owned();
+    Some((whole.to_owned(), name))
 }
 
 fn counts(folder: &Path) -> Option<Counts> {

@@ -76,6 +76,20 @@ pub fn open_at(directory: BorrowedFd<'_>, path: &Path, flags: OpenFlags) -> Resu
     }
 }
 
+/// The attributes of an open file that the kernel knows, without a request to a network or FUSE
+/// file system: those in `wanted` (`STATX_…`), as far as `stx_mask` has them.
+pub(crate) fn known(fd: impl AsFd, wanted: libc::c_uint) -> Result<libc::statx, Errno> {
+    // SAFETY: the fields are plain numbers, and zero is valid for each.
+    let mut attributes: libc::statx = unsafe { std::mem::zeroed() };
+    let (fd, flags) = (
+        fd.as_fd().as_raw_fd(),
+        libc::AT_EMPTY_PATH | libc::AT_STATX_DONT_SYNC,
+    );
+    // SAFETY: the path is a C string, and the struct is valid and only used here.
+    let code = unsafe { libc::statx(fd, c"".as_ptr(), flags, wanted, &mut attributes) };
+    Errno::result(code).map(|_| attributes)
+}
+
 /// True for a regular file.
 pub fn is_regular(fd: impl AsFd) -> Result<bool, Errno> {
     let kind = fstat(fd)?.st_mode & libc::S_IFMT;

@@ -12,6 +12,8 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use nix::sys::signal::{SigSet, Signal, killpg};
 use nix::unistd::Pid;
 
+use crate::proc::{self, Stat};
+
 /// Script of the guard; after SIGTERM, the rest of the group has 2 s.
 const GUARD: &str =
     "trap '' HUP INT TERM; read -r _ && exit; kill -s TERM 0; sleep 2; kill -s KILL 0";
@@ -65,12 +67,9 @@ impl Guarded {
     /// True if the group has other processes than its guard; `None` if that is unknown.
     pub(crate) fn has_processes(&self) -> Option<bool> {
         let guard = self.guard.id();
-        let entries = fs::read_dir("/proc").ok()?;
-        let mut numbers = entries
-            .flatten()
-            .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
-            .filter(|number: &u32| *number != guard);
-        Some(numbers.any(|number| group_of(number) == Some(guard)))
+        fs::read_dir("/proc").ok()?;
+        let mut others = proc::numbers("/proc").filter(|number| *number != guard);
+        Some(others.any(|number| group_of(number) == Some(guard)))
     }
 
     /// Asks the group to end (SIGTERM).
@@ -119,16 +118,12 @@ impl Drop for Guarded {
 /// its terminal.
 pub(crate) fn is_stopped(number: u32) -> bool {
     let text = fs::read_to_string(format!("/proc/{number}/stat")).unwrap_or_default();
-    let fields = text.rsplit_once(") ").map(|(_, fields)| fields);
-    fields.is_some_and(|fields| fields.starts_with('T'))
+    Stat::read(&text).is_some_and(|stat| stat.is(&["T"]))
 }
 
 /// The process group of a process that has not ended.
 pub(crate) fn group_of(number: u32) -> Option<u32> {
     let text = fs::read_to_string(format!("/proc/{number}/stat")).ok()?;
-    // The name may contain anything, even parentheses.
-    let (_, fields) = text.rsplit_once(") ")?;
-    let mut fields = fields.split_whitespace();
-    let ended = matches!(fields.next()?, "Z" | "X" | "x");
-    fields.nth(1)?.parse().ok().filter(|_| !ended)
+    let stat = Stat::read(&text).filter(|stat| !stat.has_ended())?;
+    stat.field(5)
 }

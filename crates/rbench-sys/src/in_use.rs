@@ -18,6 +18,9 @@ use nix::libc;
 use nix::sys::stat::{Mode, major, makedev, minor, stat};
 use rbench_core::mountinfo;
 
+use crate::files::known;
+use crate::proc;
+
 /// Number of attempts to open a device exclusively: other ranks of a host do the same at the
 /// same time.
 const TRIES: u32 = 100;
@@ -159,20 +162,7 @@ fn of_mode(mode: u32, number: u64, file: (u64, u64)) -> Thing {
 
 /// Kind and number of an open file never change, so the file system is not asked.
 fn thing_open(fd: impl AsFd) -> Result<Thing, Errno> {
-    // SAFETY: all fields are plain numbers, and zero is valid for each.
-    let mut attributes: libc::statx = unsafe { std::mem::zeroed() };
-    // SAFETY: the descriptor is open while it is borrowed, and the path is a zero-terminated
-    // string. The kernel only writes to the struct.
-    let result = unsafe {
-        libc::statx(
-            fd.as_fd().as_raw_fd(),
-            c"".as_ptr(),
-            libc::AT_EMPTY_PATH | libc::AT_STATX_DONT_SYNC,
-            libc::STATX_TYPE | libc::STATX_INO,
-            &mut attributes,
-        )
-    };
-    Errno::result(result)?;
+    let attributes = known(fd, libc::STATX_TYPE | libc::STATX_INO)?;
     let number = |major: u32, minor: u32| makedev(u64::from(major), u64::from(minor));
     Ok(of_mode(
         u32::from(attributes.stx_mode),
@@ -206,7 +196,7 @@ fn claimed(path: &Path) -> Result<Option<String>, Errno> {
 }
 
 /// The directory of a block device in /sys.
-fn sysfs(number: u64) -> PathBuf {
+pub(crate) fn sysfs(number: u64) -> PathBuf {
     PathBuf::from(format!(
         "/sys/dev/block/{}:{}",
         major(number),
@@ -241,7 +231,7 @@ fn parse_number(text: &str) -> Option<u64> {
 /// The mount tables of this process, and of one process of each other visible mount namespace.
 fn mount_tables() -> Vec<Vec<u8>> {
     let mut spaces = BTreeSet::new();
-    let numbers = entries(Path::new("/proc")).filter(|name| name.parse::<u32>().is_ok());
+    let numbers = proc::numbers("/proc").map(|number: u32| number.to_string());
     let all = std::iter::once("self".to_owned()).chain(numbers);
     let table = |process: String| {
         let space = fs::read_link(format!("/proc/{process}/ns/mnt")).ok();

@@ -25,6 +25,7 @@ pub mod mountinfo;
 mod null_fs;
 pub mod own_files;
 pub mod posix;
+mod proc;
 pub mod processes;
 pub mod promises;
 mod remove;

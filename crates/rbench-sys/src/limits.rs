@@ -16,6 +16,8 @@ use nix::unistd::Pid;
 use rbench_core::{Bytes, Nanos};
 use serde::{Deserialize, Serialize};
 
+use crate::proc;
+
 /// Raises the limit of open files to the maximum, and returns it.
 pub fn raise_open_files() -> Result<u64, Errno> {
     let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE)?;
@@ -56,32 +58,18 @@ pub fn locks_memory_freely() -> bool {
     }
     let capable = fs::read_to_string("/proc/self/status")
         .ok()
-        .and_then(|status| effective_capabilities(&status))
+        .and_then(|status| u64::from_str_radix(proc::field(&status, "CapEff:")?, 16).ok())
         .is_some_and(|capabilities| capabilities & CAP_IPC_LOCK != 0);
     let first = fs::metadata("/proc/self/ns/user").is_ok_and(|ns| ns.ino() == FIRST_USER_NAMESPACE);
     capable && first
-}
-
-fn effective_capabilities(status: &str) -> Option<u64> {
-    let digits = status
-        .lines()
-        .find_map(|line| line.strip_prefix("CapEff:"))?;
-    u64::from_str_radix(digits.trim(), 16).ok()
 }
 
 /// Memory available without swapping: `MemAvailable` in `/proc/meminfo`. It ignores a smaller
 /// limit of a control group.
 pub fn available_memory() -> io::Result<Bytes> {
     let text = fs::read_to_string("/proc/meminfo")?;
-    mem_available(&text).ok_or_else(|| io::Error::other("/proc/meminfo has no line MemAvailable"))
-}
-
-fn mem_available(meminfo: &str) -> Option<Bytes> {
-    let line = meminfo
-        .lines()
-        .find_map(|line| line.strip_prefix("MemAvailable:"))?;
-    let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    Some(Bytes(kibibytes.checked_mul(1024)?))
+    let available = proc::kib(&text, "MemAvailable:");
+    available.ok_or_else(|| io::Error::other("/proc/meminfo has no line MemAvailable"))
 }
 
 /// Facts of the host that a report names.
@@ -105,43 +93,6 @@ pub fn host_facts() -> Result<HostFacts, Errno> {
         kernel: names.release().to_string_lossy().into_owned(),
         cpus: u32::try_from(cpus).unwrap_or(u32::MAX),
     })
-}
-
-/// A process of this host, distinct from later ones with the same number.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Process {
-    /// Its number.
-    pub number: u32,
-    /// Its start, in the kernel's ticks since boot.
-    pub started: u64,
-}
-
-impl Process {
-    /// True if it has not ended yet.
-    pub fn is_running(self) -> bool {
-        started(self.number) == Some(self.started)
-    }
-}
-
-/// This process.
-pub fn this_process() -> Process {
-    let number = std::process::id();
-    Process {
-        number,
-        started: started(number).unwrap_or(0),
-    }
-}
-
-/// Start of a process: the 22nd field of its `stat`, counted after the name, which may contain
-/// anything.
-fn started(process: u32) -> Option<u64> {
-    let text = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
-    let (_, fields) = text.rsplit_once(')')?;
-    let mut fields = fields.split_whitespace();
-    let state = fields.next()?;
-    // A zombie holds no resources.
-    let runs = !matches!(state, "Z" | "X" | "x");
-    fields.nth(18)?.parse().ok().filter(|_| runs)
 }
 
 /// Scope of this process's number: this boot of the kernel, and the process namespace. Host
@@ -245,9 +196,7 @@ pub fn allowed_cpus() -> Result<Vec<usize>, Errno> {
 /// # Errors
 /// `EINVAL` if the processor does not exist, or the thread may not run on it.
 pub fn stay_on(cpu: usize) -> Result<(), Errno> {
-    let mut set = CpuSet::new();
-    set.set(cpu)?;
-    sched_setaffinity(Pid::from_raw(0), &set)
+    stay_on_any(&[cpu])
 }
 
 /// Binds the calling thread to these processors.
@@ -288,11 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn available_memory_is_read_in_kibibytes() {
-        let text = "MemTotal:  100 kB\nMemAvailable:   2048 kB\nSwap: 1 kB\n";
-        assert_eq!(mem_available(text), Some(Bytes(2 << 20)));
-        assert_eq!(mem_available("MemTotal: 100 kB\n"), None);
-        assert_eq!(mem_available("MemAvailable: many kB\n"), None);
+    fn available_memory_is_read() {
         let here = available_memory().expect("/proc is mounted");
         assert!(here.0 > 1 << 20, "{here}");
     }

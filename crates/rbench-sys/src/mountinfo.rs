@@ -5,12 +5,14 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 
-use nix::errno::Errno;
 use nix::fcntl::{OFlag, open};
 use nix::libc;
 use nix::sys::stat::Mode;
 use rbench_core::mountinfo::{Mount, mounts};
 use serde::{Deserialize, Serialize};
+
+use crate::files::known;
+use crate::proc::field;
 
 /// A mounted file system.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -92,22 +94,14 @@ pub fn mount_id(file: impl AsFd) -> io::Result<u64> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return by_statx(fd),
         facts => facts?,
     };
-    facts
-        .lines()
-        .find_map(|line| line.strip_prefix("mnt_id:")?.trim().parse().ok())
-        .ok_or_else(|| io::Error::other(format!("{path} names no mount")))
+    let number = field(&facts, "mnt_id:").and_then(|number| number.parse().ok());
+    number.ok_or_else(|| io::Error::other(format!("{path} names no mount")))
 }
 
 /// The mount's number from the kernel (Linux 5.8 and later), without a request to the file system.
 fn by_statx(fd: BorrowedFd<'_>) -> io::Result<u64> {
-    // SAFETY: the fields are plain numbers, and zero is valid for each.
-    let mut attributes: libc::statx = unsafe { std::mem::zeroed() };
-    let flags = libc::AT_EMPTY_PATH | libc::AT_STATX_DONT_SYNC;
-    let wanted = libc::STATX_MNT_ID;
-    // SAFETY: the path is a C string, and the struct is valid and only used here.
-    let code = unsafe { libc::statx(fd.as_raw_fd(), c"".as_ptr(), flags, wanted, &mut attributes) };
-    Errno::result(code)?;
-    match attributes.stx_mask & wanted {
+    let attributes = known(fd, libc::STATX_MNT_ID)?;
+    match attributes.stx_mask & libc::STATX_MNT_ID {
         0 => Err(io::Error::other(
             "the kernel names no mount, and /proc is not mounted",
         )),

@@ -10,12 +10,15 @@ use nix::time::{ClockId, clock_gettime};
 use nix::unistd::Pid;
 use rbench_core::{Bytes, Nanos};
 
+use crate::proc::{Stat, kib, numbers};
+
 /// A process, distinct from a later one of the same number by its start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Process {
     /// Its number.
     pub number: u32,
-    started_ticks: u64,
+    /// Its start, in the kernel's ticks since boot.
+    pub started: u64,
 }
 
 /// Resources that a process has used since its start.
@@ -36,7 +39,18 @@ pub struct ProcessUse {
 impl Process {
     /// The process with this number, unless it has ended or is not visible.
     pub fn of(number: u32) -> Option<Process> {
-        Some(Stat::of(number)?.process)
+        Some(Times::of(number)?.process)
+    }
+
+    /// This process.
+    pub fn this() -> Process {
+        let (number, started) = (std::process::id(), 0);
+        Process::of(number).unwrap_or(Process { number, started })
+    }
+
+    /// True if it has not ended yet.
+    pub fn is_running(self) -> bool {
+        Process::of(self.number) == Some(self)
     }
 
     /// CPU time of all its threads until now, to the nanosecond; `None` if it has ended or is not
@@ -46,7 +60,7 @@ impl Process {
         let clock = ClockId::pid_cpu_clock_id(pid).ok()?;
         let cpu = clock_gettime(clock).ok()?;
         // Checked last: the values read before belong to the process that exists now.
-        Stat::of(self.number).filter(|stat| stat.process == self)?;
+        Times::of(self.number).filter(|times| times.process == self)?;
         let whole = u64::try_from(cpu.tv_sec()).ok()? * 1_000_000_000;
         Some(Nanos(whole + u64::try_from(cpu.tv_nsec()).ok()?))
     }
@@ -57,12 +71,12 @@ impl Process {
         let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
         // Checked last: the values read before belong to the process that exists now.
         let cpu = self.cpu()?;
-        let stat = Stat::of(self.number).filter(|stat| stat.process == self)?;
+        let times = Times::of(self.number).filter(|times| times.process == self)?;
         let tick_ns = tick_ns();
         Some(ProcessUse {
             cpu,
-            user: Nanos(stat.user_ticks * tick_ns),
-            system: Nanos(stat.system_ticks * tick_ns),
+            user: Nanos(times.user_ticks * tick_ns),
+            system: Nanos(times.system_ticks * tick_ns),
             resident: kib(&status, "VmRSS:")?,
             peak: kib(&status, "VmHWM:")?,
         })
@@ -83,14 +97,10 @@ pub fn is_of_this_host(process: Process) -> bool {
 /// The processes with that name, ascending by number, except those with the numbers `besides`.
 /// The name is that of the process, or the file name of the first word of its command line.
 pub fn named(name: &str, besides: &[u32]) -> Vec<Process> {
-    let Ok(entries) = fs::read_dir("/proc") else {
-        return Vec::new();
-    };
-    let numbers = entries.flatten().filter_map(|entry| {
-        let number: u32 = entry.file_name().to_str()?.parse().ok()?;
-        (!besides.contains(&number) && has_name(&entry.path(), name)).then_some(number)
-    });
-    let mut processes: Vec<Process> = numbers.filter_map(Process::of).collect();
+    let has_name = |number: &u32| has_name(&Path::new("/proc").join(number.to_string()), name);
+    let others = numbers("/proc").filter(|number| !besides.contains(number));
+    let named = others.filter(has_name);
+    let mut processes: Vec<Process> = named.filter_map(Process::of).collect();
     processes.sort_unstable();
     processes
 }
@@ -128,46 +138,29 @@ fn read_within(path: PathBuf, patience: Duration) -> Option<Vec<u8>> {
     content.recv_timeout(patience).ok().flatten()
 }
 
-/// Used fields of `/proc/PID/stat`.
-struct Stat {
+/// A process and the times that it has used.
+struct Times {
     process: Process,
     user_ticks: u64,
     system_ticks: u64,
 }
 
-impl Stat {
-    fn of(number: u32) -> Option<Stat> {
-        Stat::read(
-            number,
-            &fs::read_to_string(format!("/proc/{number}/stat")).ok()?,
-        )
+impl Times {
+    fn of(number: u32) -> Option<Times> {
+        let text = fs::read_to_string(format!("/proc/{number}/stat")).ok()?;
+        Times::read(number, &text)
     }
 
     /// Parses the fields; `None` also for a process that has ended but was not waited for.
-    fn read(number: u32, text: &str) -> Option<Stat> {
-        // The name may contain anything, even parentheses.
-        let (_, fields) = text.rsplit_once(") ")?;
-        let fields: Vec<&str> = fields.split_whitespace().collect();
-        // The first of these is the third field of proc_pid_stat(5).
-        let field = |nth: usize| fields.get(nth - 3)?.parse().ok();
-        let ended = matches!(fields.first()?, &"Z" | &"X" | &"x");
-        (!ended).then_some(Stat {
-            process: Process {
-                number,
-                started_ticks: field(22)?,
-            },
-            user_ticks: field(14)?,
-            system_ticks: field(15)?,
+    fn read(number: u32, text: &str) -> Option<Times> {
+        let stat = Stat::read(text).filter(|stat| !stat.has_ended())?;
+        let started = stat.field(22)?;
+        Some(Times {
+            process: Process { number, started },
+            user_ticks: stat.field(14)?,
+            system_ticks: stat.field(15)?,
         })
     }
-}
-
-/// Parses a line `VmRSS:   1234 kB`.
-fn kib(status: &str, name: &str) -> Option<Bytes> {
-    let mut lines = status.lines();
-    let value = lines.find_map(|line| line.strip_prefix(name))?;
-    let kib: u64 = value.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    Some(Bytes(kib << 10))
 }
 
 /// Length of a tick of the kernel's accounting.
@@ -255,17 +248,11 @@ mod tests {
     #[test]
     fn a_name_with_parentheses_is_read_over() {
         let rest = "R 1 1 1 0 -1 4194304 1 0 0 0 11 12 0 0 20 0 1 0 77 1 1";
-        let stat = Stat::read(5, &format!("5 (a) R 9) {rest}")).expect("read");
-        assert_eq!((stat.user_ticks, stat.system_ticks), (11, 12));
-        assert_eq!(stat.process.started_ticks, 77);
+        let times = Times::read(5, &format!("5 (a) R 9) {rest}")).expect("read");
+        assert_eq!((times.user_ticks, times.system_ticks), (11, 12));
+        assert_eq!(times.process.started, 77);
         let ended = rest.replacen('R', "Z", 1);
-        assert!(Stat::read(5, &format!("5 (a) {ended}")).is_none());
-        assert!(Stat::read(5, "5 (a) R 1").is_none());
-    }
-
-    #[test]
-    fn sizes_are_in_kib() {
-        assert_eq!(kib("VmHWM:\t 8 kB\n", "VmHWM:"), Some(Bytes(8192)));
-        assert_eq!(kib("Name: x\n", "VmHWM:"), None);
+        assert!(Times::read(5, &format!("5 (a) {ended}")).is_none());
+        assert!(Times::read(5, "5 (a) R 1").is_none());
     }
 }

@@ -16,17 +16,21 @@ const PIECES: usize = 100;
 /// Measures the time of a unit of work (writing each byte of a page) on each processor that
 /// this process may use. All are measured at the same time. In us, ascending by processor.
 pub fn unit_of_each_cpu() -> Vec<f64> {
+    on_each_cpu(|_| unit_us())
+}
+
+/// Runs `work` on each processor that this process may use, at the same time. Its results are in
+/// the order of the processors.
+fn on_each_cpu<T: Send>(work: impl Fn(usize) -> T + Sync) -> Vec<T> {
+    let work = &work;
     std::thread::scope(|scope| {
+        let of_cpu = |cpu| {
+            // If pinning fails, another processor is measured.
+            let _ = stay_on(cpu);
+            work(cpu)
+        };
         let cpus = allowed_cpus().unwrap_or_default().into_iter();
-        let threads: Vec<_> = cpus
-            .map(|cpu| {
-                scope.spawn(move || {
-                    // If pinning fails, another processor is measured.
-                    let _ = stay_on(cpu);
-                    unit_us()
-                })
-            })
-            .collect();
+        let threads: Vec<_> = cpus.map(|cpu| scope.spawn(move || of_cpu(cpu))).collect();
         let all = threads.into_iter().filter_map(|thread| thread.join().ok());
         all.collect()
     })
@@ -77,22 +81,8 @@ const READINGS: usize = 100_000;
 /// order of the readings is known. `None` without a counter.
 pub fn compare_counters() -> Option<CountersSeen> {
     counter()?;
-    let cpus = allowed_cpus().unwrap_or_default();
     let (turn, enough) = (AtomicU64::new(0), AtomicBool::new(false));
-    let mut read: Vec<(usize, Vec<(u64, u64)>)> = std::thread::scope(|scope| {
-        let (turn, enough) = (&turn, &enough);
-        let threads: Vec<_> = cpus
-            .iter()
-            .map(|cpu| {
-                scope.spawn(move || {
-                    let _ = stay_on(*cpu);
-                    (*cpu, readings(turn, enough))
-                })
-            })
-            .collect();
-        let all = threads.into_iter().filter_map(|thread| thread.join().ok());
-        all.collect()
-    });
+    let mut read = on_each_cpu(|cpu| (cpu, readings(&turn, &enough)));
     read.sort_by_key(|(cpu, _)| *cpu);
     let cpus = read.iter().map(|(cpu, all)| CounterSeen {
         cpu: *cpu,

@@ -30,7 +30,7 @@ pub struct GroupLimits {
 pub fn surroundings(target: &Path) -> Surroundings {
     let below = standing(target).ok();
     let fuse = below.as_ref().filter(|below| is_fuse(below));
-    let limits = group_limits(Path::new("/sys/fs/cgroup"), &own_groups());
+    let limits = own_limits();
     let at = target.ancestors().find(|dir| dir.exists());
     let mount = at.and_then(|at| mountinfo::of(at).ok());
     Surroundings {
@@ -105,14 +105,15 @@ fn ntp() -> Option<NtpState> {
     })
 }
 
-/// (controllers, path) of each hierarchy of control groups; the unified hierarchy has
-/// no controllers.
-fn own_groups() -> Vec<(String, String)> {
+/// Limits of the control groups of this process.
+pub(crate) fn own_limits() -> GroupLimits {
     let text = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
-    text.lines().filter_map(group).collect()
+    let groups: Vec<(String, String)> = text.lines().filter_map(group).collect();
+    group_limits(Path::new("/sys/fs/cgroup"), &groups)
 }
 
-/// Reads `4:cpu,cpuacct:/path` and `0::/path`.
+/// (controllers, path) of a hierarchy of control groups, from `4:cpu,cpuacct:/path` or
+/// `0::/path`; the unified hierarchy has no controllers.
 fn group(line: &str) -> Option<(String, String)> {
     let mut fields = line.splitn(3, ':').skip(1);
     Some((fields.next()?.to_owned(), fields.next()?.to_owned()))
@@ -263,6 +264,17 @@ mod tests {
         assert_eq!(limits(&old), expect);
         put(root.path(), "cpu,cpuacct/job/cpu.cfs_quota_us", "25000\n");
         assert_eq!(limits(&old).cpus, Some(0.25));
+        put(root.path(), "a/b/memory.max", "4096\n");
+        put(root.path(), "a/b/c/memory.max", "max\n");
+        put(root.path(), "a/memory.max", "8192\n");
+        let memory = |line| limits(&[line]).memory_bytes;
+        assert_eq!(memory("0::/a/b/c"), Some(4096));
+        assert_eq!(memory("0::/a"), Some(8192));
+        assert_eq!((memory("0::/"), memory("0::/missing")), (None, None));
+        let of = |line| group(line).expect("a line");
+        assert_eq!(of("7:blkio,x:/a:b"), ("blkio,x".into(), "/a:b".into()));
+        assert_eq!(of("4:memory:/"), ("memory".into(), "/".into()));
+        assert_eq!(of("0::/user/me"), (String::new(), "/user/me".into()));
     }
 
     #[test]

@@ -218,11 +218,10 @@ impl Held {
     /// # Errors
     /// The same.
     pub fn remove_empty(&self, path: &Path) -> Result<bool, SetupError> {
-        let removed = match self.last_step(path) {
-            Ok(None) => return remove_empty(path),
-            Ok(Some((above, name))) => unlink(above.as_fd(), &name, UnlinkatFlags::RemoveDir),
-            Err(errno) => Err(errno),
-        };
+        let removed = self.last_step(path).and_then(|step| match step {
+            None => unlink(AT_FDCWD, &c_path(path)?, UnlinkatFlags::RemoveDir),
+            Some((above, name)) => unlink(above.as_fd(), &name, UnlinkatFlags::RemoveDir),
+        });
         match removed {
             Ok(()) => Ok(true),
             Err(Errno::ENOTEMPTY | Errno::EEXIST | Errno::ENOENT) => Ok(false),
@@ -293,12 +292,7 @@ pub fn is_there(path: &Path) -> Result<bool, SetupError> {
 /// # Errors
 /// [`SetupError::NotADirectory`], also for a symbolic link.
 pub fn remove_empty(path: &Path) -> Result<bool, SetupError> {
-    let removed = c_path(path).and_then(|name| unlink(AT_FDCWD, &name, UnlinkatFlags::RemoveDir));
-    match removed {
-        Ok(()) => Ok(true),
-        Err(Errno::ENOTEMPTY | Errno::EEXIST | Errno::ENOENT) => Ok(false),
-        Err(errno) => Err(SetupError::new("remove", path, errno)),
-    }
+    Held::default().remove_empty(path)
 }
 
 /// Parent directory of `path`, open, and the name in it.

@@ -13,6 +13,8 @@ use nix::sys::uio::{RemoteIoVec, process_vm_readv};
 use nix::unistd::Pid;
 use syscalls::Sysno;
 
+use crate::proc::{self, Stat};
+
 /// A thread's call on a file, or its wait for a page of a mapped file. Two samples are equal
 /// while the thread stays in the same call.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -139,9 +141,7 @@ pub fn waiting_for_us() -> Option<Waiting> {
 
 /// The threads of this process.
 fn threads() -> impl Iterator<Item = i32> {
-    let number = |entry: fs::DirEntry| entry.file_name().to_str()?.parse::<i32>().ok();
-    let threads = fs::read_dir("/proc/self/task").into_iter().flatten();
-    threads.flatten().filter_map(number)
+    proc::numbers("/proc/self/task")
 }
 
 /// Names the calling thread by its number, which it returns. Threads that it starts without a name
@@ -178,17 +178,14 @@ pub fn times_slept(thread: i32) -> u64 {
 }
 
 fn voluntary_switches(status: &str) -> u64 {
-    let mut lines = status.lines();
-    let count = lines.find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
-    count
-        .and_then(|count| count.trim().parse().ok())
-        .unwrap_or(0)
+    let count = proc::field(status, "voluntary_ctxt_switches:");
+    count.and_then(|count| count.parse().ok()).unwrap_or(0)
 }
 
 /// The C library blocks all signals in such threads; rbench's threads do not block these.
 fn blocks_all_signals(status: &str) -> bool {
-    let mask = status.lines().find_map(|line| line.strip_prefix("SigBlk:"));
-    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    let mask = proc::field(status, "SigBlk:");
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask, 16).ok());
     let signals = [libc::SIGCHLD, libc::SIGUSR2, libc::SIGURG, libc::SIGWINCH];
     let all = signals
         .iter()
@@ -205,11 +202,9 @@ fn waits_for_a_page(thread: i32) -> bool {
     fs::read_to_string(format!("/proc/self/task/{thread}/stat")).is_ok_and(|text| sleeps(&text))
 }
 
-/// Reads `NUMBER (NAME) STATE …`; the name may contain any characters. The file system determines
-/// whether signals can wake the thread (S) or not (D).
+/// The file system determines whether signals can wake the thread (S) or not (D).
 fn sleeps(stat: &str) -> bool {
-    let behind_the_name = stat.rsplit(')').next();
-    behind_the_name.is_some_and(|rest| rest.trim_start().starts_with(['D', 'S']))
+    Stat::read(stat).is_some_and(|stat| stat.is(&["D", "S"]))
 }
 
 /// Reads `NUMBER ARGUMENT… SP PC`, or `-1 SP PC` outside any call; "running" gives nothing.

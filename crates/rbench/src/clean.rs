@@ -212,7 +212,7 @@ async fn remove(
 
 #[cfg(test)]
 mod tests {
-    use rbench_sys::limits::{Process, this_process};
+    use rbench_sys::processes::Process;
 
     use super::*;
 
@@ -226,7 +226,7 @@ mod tests {
             kept: false,
         };
         let (me, none) = (
-            this_process(),
+            Process::this(),
             Process {
                 number: 1,
                 started: u64::MAX,

@@ -1,6 +1,7 @@
 //! The marker in a run's directory. It names the run and the process that owns the directory.
 
-use rbench_sys::limits::{Process, host_facts, process_space, this_process};
+use rbench_sys::limits::{host_facts, process_space};
+use rbench_sys::processes::Process;
 
 /// The start of every marker.
 const BEGIN: &str = "rbench run ";
@@ -24,7 +25,7 @@ pub fn at_work(marker: &[u8]) -> Option<u64> {
 /// Describes this process, so that others can check whether it is still running.
 pub fn origin() -> String {
     let host = host_facts().map_or_else(|_| String::new(), |facts| facts.name);
-    let Process { number, started } = this_process();
+    let Process { number, started } = Process::this();
     let space = process_space().unwrap_or_default();
     format!("host {host}\nspace {space}\nprocess {number} {started}\n")
 }

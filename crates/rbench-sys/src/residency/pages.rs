@@ -7,6 +7,7 @@ use nix::errno::Errno;
 use nix::libc;
 use syscalls::{Sysno, syscall4};
 
+use crate::files::known;
 use crate::limits::page_size;
 
 /// Number of pages per call of mincore: one byte each.
@@ -39,26 +40,10 @@ pub fn resident(fd: BorrowedFd<'_>) -> Result<Resident, Errno> {
     }
 }
 
-/// Attributes of an open file that are known without asking its file system.
-struct Known {
-    bytes: u64,
-    owner: u32,
-}
-
-/// The kernel's attributes of `fd`, without a request to a network or FUSE file
-/// system.
-fn known(fd: BorrowedFd<'_>) -> Result<Known, Errno> {
-    // SAFETY: the fields are plain numbers, and zero is valid for each.
-    let mut attributes: libc::statx = unsafe { std::mem::zeroed() };
-    let flags = libc::AT_EMPTY_PATH | libc::AT_STATX_DONT_SYNC;
-    let wanted = libc::STATX_SIZE | libc::STATX_UID;
-    // SAFETY: the path is a C string, and the struct is valid and only used here.
-    let code = unsafe { libc::statx(fd.as_raw_fd(), c"".as_ptr(), flags, wanted, &mut attributes) };
-    Errno::result(code)?;
-    Ok(Known {
-        bytes: attributes.stx_size,
-        owner: attributes.stx_uid,
-    })
+/// The length of an open file, and its owner.
+fn length_and_owner(fd: BorrowedFd<'_>) -> Result<(u64, u32), Errno> {
+    let found = known(fd, libc::STATX_SIZE | libc::STATX_UID)?;
+    Ok((found.stx_size, found.stx_uid))
 }
 
 /// `struct cachestat_range`
@@ -80,7 +65,7 @@ struct Counted {
 }
 
 fn by_cachestat(fd: BorrowedFd<'_>) -> Result<Resident, Errno> {
-    let Known { bytes, .. } = known(fd)?;
+    let (bytes, _) = length_and_owner(fd)?;
     let pages = bytes.div_ceil(page_size());
     // A length of 0 means the whole file, even if it grows meanwhile.
     let range = Range {
@@ -108,7 +93,7 @@ fn by_cachestat(fd: BorrowedFd<'_>) -> Result<Resident, Errno> {
 }
 
 fn by_mincore(fd: BorrowedFd<'_>) -> Result<Resident, Errno> {
-    let Known { bytes, owner } = known(fd)?;
+    let (bytes, owner) = length_and_owner(fd)?;
     let page = page_size();
     let pages = bytes.div_ceil(page);
     if !may_ask(fd, owner) {

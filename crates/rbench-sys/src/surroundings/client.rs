@@ -10,8 +10,8 @@ use nix::libc;
 use rbench_core::surroundings::ClientProgram;
 
 use super::words::{harmless, has, value};
-use crate::processes;
 use crate::standing::Standing;
+use crate::{proc, processes};
 
 /// Limit for inspected descriptors, as a host may have any number.
 const MOST_DESCRIPTORS: usize = 200_000;
@@ -56,18 +56,11 @@ struct Holder {
     connections: Vec<u64>,
 }
 
-fn holders(proc: &Path) -> Vec<Holder> {
-    let Ok(entries) = fs::read_dir(proc) else {
-        return Vec::new();
-    };
+fn holders(dir: &Path) -> Vec<Holder> {
     let mut left = MOST_DESCRIPTORS;
     let mut holders = Vec::new();
-    for entry in entries.flatten() {
-        let name = entry.file_name();
-        let Some(process) = name.to_str().and_then(|n| n.parse().ok()) else {
-            continue;
-        };
-        let open = open_devices(&entry.path(), &mut left);
+    for process in proc::numbers(dir) {
+        let open = open_devices(&dir.join(u32::to_string(&process)), &mut left);
         if !open.is_empty() {
             holders.push(Holder {
                 process,
@@ -105,8 +98,7 @@ fn open_devices(process: &Path, left: &mut usize) -> Vec<Option<u64>> {
 
 /// Newer kernels have a line `fuse_connection: 53`.
 fn connection(facts: &str) -> Option<u64> {
-    let mut lines = facts.lines();
-    lines.find_map(|line| line.strip_prefix("fuse_connection:")?.trim().parse().ok())
+    proc::field(facts, "fuse_connection:")?.parse().ok()
 }
 
 /// Processes that serve a connection, ascending: those that the kernel reports, else the

@@ -62,13 +62,18 @@ const HOUSES: &[House] = &[
         name: "rbench-sys",
         floors: &[
             // Facts of the host and its kernel, single calls.
-            "buffer caches calls dirents disks files guarded identity in_use inputs limits \
-             mountinfo own_files processes senders space thread waiting",
-            // Engines; pages of files in memory; directories.
-            "background command engine/contract engine/faults engine/fd_table remove \
-             residency speed standing walk",
+            "files proc",
+            // The same, from those.
+            "buffer caches calls dirents guarded identity in_use inputs limits mountinfo own_files \
+             processes senders space thread waiting",
+            // Engines; disks and directories.
+            "background command disks engine/contract engine/faults engine/fd_table remove speed \
+             standing walk",
+            // The container and the job; pages of files in memory, which its limits bound.
+            "surroundings",
+            "residency",
             // Parts of engines and metadata operations.
-            "anchor engine/buffers engine/progress fs surroundings",
+            "anchor engine/buffers engine/progress fs",
             "engine/synchronous fault null_fs posix trace",
             // Engines that others are made of, and the run's own directory.
             "engine/sync round_trip workdir",

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use nix::errno::Errno;
 
-use crate::promises::{Evidence, described};
+use crate::promises::{Claim, Evidence, Group, described, group, promise};
 
 mod crowd;
 mod holding;
@@ -53,23 +53,35 @@ pub enum Trial {
     Exclusion(Lock),
 }
 
-/// Promises about one subject.
-#[derive(Debug)]
-pub struct Group {
-    /// Prefix of the names of its checks.
-    pub name: &'static str,
-    /// Its subject.
-    pub about: &'static str,
-    /// Its checks, in the order of the report.
-    pub checks: &'static [Check],
+impl Claim {
+    /// A promise that this trial tests.
+    const fn trial(self, trial: Trial) -> Check {
+        let Claim { name, says } = self;
+        Check { name, says, trial }
+    }
+
+    /// A promise that others observe this change.
+    const fn sight(self, sight: Sight) -> Check {
+        self.trial(Trial::Sight(sight))
+    }
 }
 
 /// Every check between clients, in the order of the report.
-pub const GROUPS: &[Group] = &[sights::GROUP, locks::GROUP, races::GROUP];
+pub const GROUPS: &[Group<Check>] = &[
+    group("coherence")
+        .about("whether and when other clients see what one client does")
+        .promises(sights::CHECKS),
+    group("locks-between")
+        .about("locks that clients compete for: one holder at a time, release, killed holders")
+        .promises(locks::CHECKS),
+    group("races")
+        .about("all clients claim the same name at once: exactly one gets it")
+        .promises(races::CHECKS),
+];
 
 /// All checks, in order.
 pub fn all() -> impl Iterator<Item = &'static Check> {
-    GROUPS.iter().flat_map(|group| group.checks)
+    GROUPS.iter().flat_map(|group| group.promises)
 }
 
 /// Result of a step of a check, or the error.

@@ -8,6 +8,7 @@ use std::path::Path;
 
 pub mod abilities;
 mod content;
+mod did;
 mod ground;
 mod limits;
 mod links;
@@ -17,40 +18,89 @@ mod model;
 mod names;
 mod opening;
 mod owners;
+mod prepare;
 mod rename;
 mod size;
 mod times;
 mod xattrs;
 
-pub use ground::{Evidence, Promise, Verdict, described};
+pub use did::{Evidence, Verdict, described};
+pub use ground::Promise;
+pub(crate) use ground::{Claim, promise};
 
-/// Promises about one subject.
+/// Promises about one subject, in the order of the report.
 #[derive(Debug)]
-pub struct Group {
+pub struct Group<P: 'static = Promise> {
     /// Prefix of the names of its promises: `rename`.
     pub name: &'static str,
     /// Its subject.
     pub about: &'static str,
-    /// Its promises, in the order of the report.
-    pub promises: &'static [Promise],
+    /// Its promises.
+    pub promises: &'static [P],
+}
+
+pub(crate) const fn group<P>(name: &'static str) -> Group<P> {
+    Group {
+        name,
+        about: "",
+        promises: &[],
+    }
+}
+
+impl<P> Group<P> {
+    pub(crate) const fn about(self, about: &'static str) -> Group<P> {
+        Group { about, ..self }
+    }
+
+    pub(crate) const fn promises(self, promises: &'static [P]) -> Group<P> {
+        Group { promises, ..self }
+    }
 }
 
 /// Every promise, in the order of the report.
 pub const GROUPS: &[Group] = &[
-    names::GROUP,
-    rename::GROUP,
-    links::GROUP,
-    owners::GROUP,
-    times::GROUP,
-    opening::GROUP,
-    size::SIZE,
-    size::SPACE,
-    content::GROUP,
-    listing::GROUP,
-    xattrs::GROUP,
-    locks::GROUP,
-    limits::GROUP,
-    model::GROUP,
+    group("names")
+        .about("errors of operations on names; long names, and names of any bytes")
+        .promises(names::PROMISES),
+    group("rename")
+        .about("rename over existing names and of directories, NOREPLACE, EXCHANGE")
+        .promises(rename::PROMISES),
+    group("links")
+        .about("hard links and link counts, symbolic links, unnamed files")
+        .promises(links::PROMISES),
+    group("owners")
+        .about("modes, owners, set-ID and sticky bits, and what other users may do (mostly as root)")
+        .promises(owners::PROMISES),
+    group("times")
+        .about("which operations change which times, and what utimensat sets")
+        .promises(times::PROMISES),
+    group("open")
+        .about("O_CREAT, O_EXCL, O_TRUNC, O_APPEND, O_TMPFILE and others; many open files")
+        .promises(opening::PROMISES),
+    group("size")
+        .about("truncate, sparse files, SEEK_DATA and SEEK_HOLE, offsets above 4 GiB")
+        .promises(size::SIZES),
+    group("space")
+        .about("fallocate: reserving, keeping the size, punching holes, zeroing, collapsing, inserting")
+        .promises(size::SPACES),
+    group("content")
+        .about("reads return what was written: blocks of any size, mmap and read, copy_file_range")
+        .promises(content::PROMISES),
+    group("listing")
+        .about("every entry once, inodes and types, cookies while the directory changes")
+        .promises(listing::PROMISES),
+    group("xattr")
+        .about("extended attributes: setting, listing, removing, flags, limits")
+        .promises(xattrs::PROMISES),
+    group("locks")
+        .about("flock, POSIX and OFD locks: granted once, handed over, released")
+        .promises(locks::PROMISES),
+    group("full")
+        .about("a full file system (only if it has at most 512 MiB, and less than 256 MiB are free)")
+        .promises(limits::PROMISES),
+    group("model")
+        .about("thousands of random operations against a model, shrunk to a short reproduction")
+        .promises(model::PROMISES),
 ];
 
 /// All promises, in order.

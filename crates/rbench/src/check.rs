@@ -297,7 +297,7 @@ fn list(chosen: &[&Promise], between: &[&between::Check]) -> String {
         put(format!("{}: {}", group.name, group.about), lines.collect());
     }
     for group in between::GROUPS {
-        let within = |check: &&&between::Check| group.checks.iter().any(|c| c.name == check.name);
+        let within = |check: &&&between::Check| group.promises.iter().any(|c| c.name == check.name);
         let line = |check: &&between::Check| format!("  {}: {}\n", check.name, check.says);
         let heading = format!("{} (between clients): {}", group.name, group.about);
         put(heading, between.iter().filter(within).map(line).collect());

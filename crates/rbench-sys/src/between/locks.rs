@@ -7,47 +7,35 @@ use nix::errno::Errno;
 
 use super::holding::{Holder, Lock, locked};
 use super::sights::{Hand, freed};
-use super::{Check, Group, Spot, Step, Trial, done, writable};
-
-pub(super) const GROUP: Group = Group {
-    name: "locks-between",
-    about: "locks that clients compete for: one holder at a time, release, killed holders",
-    checks: CHECKS,
-};
+use super::{Check, Spot, Step, Trial, done, promise, writable};
 
 macro_rules! checks {
     ($(($lock:expr, $name:literal, $word:literal)),*) => {
         &[$(
-            Check {
-                name: concat!("locks-between.", $name, ".once"),
-                says: concat!($word, " is held by one client at a time, even if all clients request it"),
-                trial: Trial::Exclusion($lock),
-            },
-            Check {
-                name: concat!("locks-between.", $name, ".unlocked"),
-                says: concat!($word, " blocks another client until it is released, and not longer"),
-                trial: freed(
+            promise(concat!("locks-between.", $name, ".once"))
+                .says(concat!($word, " is held by one client at a time, even if all clients request it"))
+                .trial(Trial::Exclusion($lock)),
+            promise(concat!("locks-between.", $name, ".unlocked"))
+                .says(concat!($word, " blocks another client until it is released, and not longer"))
+                .trial(freed(
                     $lock,
                     |spot| taken(spot, $lock),
                     |spot, hand| let_go(spot, hand, $lock),
                     |_, file| tried(file, $lock),
-                ),
-            },
-            Check {
-                name: concat!("locks-between.", $name, ".killed"),
-                says: concat!($word, " becomes free for another client when its holder is killed"),
-                trial: freed(
+                )),
+            promise(concat!("locks-between.", $name, ".killed"))
+                .says(concat!($word, " becomes free for another client when its holder is killed"))
+                .trial(freed(
                     $lock,
                     |spot| Holder::start(spot, $lock).map(Hand::Holder),
                     |spot, hand| killed(spot, hand),
                     |_, file| tried(file, $lock),
-                ),
-            },
+                )),
         )*]
     };
 }
 
-const CHECKS: &[Check] = checks![
+pub(super) const CHECKS: &[Check] = checks![
     (Lock::Flock, "flock", "the lock of a file (flock)"),
     (Lock::Posix, "posix", "the lock of a process (POSIX)"),
     (Lock::Ofd, "ofd", "the lock of an open file (OFD)")

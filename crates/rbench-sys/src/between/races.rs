@@ -7,13 +7,7 @@ use nix::errno::Errno;
 use nix::fcntl::{AT_FDCWD, RenameFlags, renameat2};
 use rbench_core::{Clock as _, MonotonicClock, Nanos, or_eio};
 
-use super::{Check, Group, Step, Trial};
-
-pub(super) const GROUP: Group = Group {
-    name: "races",
-    about: "all clients claim the same name at once: exactly one gets it",
-    checks: CHECKS,
-};
+use super::{Check, Step, Trial, promise};
 
 /// Call of a race.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,55 +44,31 @@ pub struct Attempt {
     pub result: Result<(), Errno>,
 }
 
-const fn race(name: &'static str, says: &'static str, race: Race) -> Check {
-    Check {
-        name,
-        says,
-        trial: Trial::Race(race),
-    }
-}
-
-const CHECKS: &[Check] = &[
-    race(
-        "races.create-excl",
-        "if all clients create a file with O_EXCL, one succeeds and the others get EEXIST",
-        Race::Create,
-    ),
-    race(
-        "races.mkdir",
-        "if all clients create a directory, one succeeds and the others get EEXIST",
-        Race::Mkdir,
-    ),
-    race(
-        "races.symlink",
-        "if all clients create a symbolic link, one succeeds and the others get EEXIST",
-        Race::Symlink,
-    ),
-    race(
-        "races.link",
-        "if all clients link to one name, one succeeds and the others get EEXIST",
-        Race::Link,
-    ),
-    race(
-        "races.rename-noreplace",
-        "if all clients rename to one name with RENAME_NOREPLACE, one succeeds and the others get EEXIST",
-        Race::NoReplace,
-    ),
-    race(
-        "races.rename",
-        "if all clients rename one file, one succeeds and the others get ENOENT",
-        Race::Rename,
-    ),
-    race(
-        "races.unlink",
-        "if all clients unlink one file, one succeeds and the others get ENOENT",
-        Race::Unlink,
-    ),
-    race(
-        "races.rmdir",
-        "if all clients remove one directory, one succeeds and the others get ENOENT",
-        Race::Rmdir,
-    ),
+pub(super) const CHECKS: &[Check] = &[
+    promise("races.create-excl")
+        .says("if all clients create a file with O_EXCL, one succeeds and the others get EEXIST")
+        .trial(Trial::Race(Race::Create)),
+    promise("races.mkdir")
+        .says("if all clients create a directory, one succeeds and the others get EEXIST")
+        .trial(Trial::Race(Race::Mkdir)),
+    promise("races.symlink")
+        .says("if all clients create a symbolic link, one succeeds and the others get EEXIST")
+        .trial(Trial::Race(Race::Symlink)),
+    promise("races.link")
+        .says("if all clients link to one name, one succeeds and the others get EEXIST")
+        .trial(Trial::Race(Race::Link)),
+    promise("races.rename-noreplace")
+        .says("if all clients rename to one name with RENAME_NOREPLACE, one succeeds and the others get EEXIST")
+        .trial(Trial::Race(Race::NoReplace)),
+    promise("races.rename")
+        .says("if all clients rename one file, one succeeds and the others get ENOENT")
+        .trial(Trial::Race(Race::Rename)),
+    promise("races.unlink")
+        .says("if all clients unlink one file, one succeeds and the others get ENOENT")
+        .trial(Trial::Race(Race::Unlink)),
+    promise("races.rmdir")
+        .says("if all clients remove one directory, one succeeds and the others get ENOENT")
+        .trial(Trial::Race(Race::Rmdir)),
 ];
 
 impl Race {

@@ -15,14 +15,8 @@ use rbench_core::{Clock as _, MonotonicClock, Nanos, or_eio};
 use serde::{Deserialize, Serialize};
 
 use super::holding::{Holder, Lock};
-use super::{Check, Group, Spot, Step, Trial, closed, done, store_mapped, writable};
+use super::{Check, Spot, Step, Trial, closed, done, promise, store_mapped, writable};
 use crate::promises::Evidence;
-
-pub(super) const GROUP: Group = Group {
-    name: "coherence",
-    about: "whether and when other clients see what one client does",
-    checks: CHECKS,
-};
 
 /// Bounds of the pause between two observations: a sixteenth of the time since the first.
 const PAUSE_LEAST: Nanos = Nanos(20_000);
@@ -83,14 +77,6 @@ pub struct Watched {
     pub back: bool,
 }
 
-const fn sight(name: &'static str, says: &'static str, sight: Sight) -> Check {
-    Check {
-        name,
-        says,
-        trial: Trial::Sight(sight),
-    }
-}
-
 /// Common parts of most checks.
 const PLAIN: Sight = Sight {
     lock: None,
@@ -123,46 +109,35 @@ const UNLINKS: Sight = Sight {
     ..PLAIN
 };
 
-const CHECKS: &[Check] = &[
-    sight(
-        "coherence.create.stat",
-        "another client that had looked up the missing name sees a file that one client creates",
-        CREATES,
-    ),
-    sight(
-        "coherence.create.open",
-        "another client whose open had failed can open and read a file that one client creates",
-        Sight {
+pub(super) const CHECKS: &[Check] = &[
+    promise("coherence.create.stat")
+        .says("another client that had looked up the missing name sees a file that one client creates")
+        .sight(CREATES),
+    promise("coherence.create.open")
+        .says("another client whose open had failed can open and read a file that one client creates")
+        .sight(Sight {
             look: |spot, _| content(&spot.path()),
             new: "new",
             ..CREATES
-        },
-    ),
-    sight(
-        "coherence.create.listed",
-        "another client that had listed the directory sees a new file in its next listing",
-        Sight {
+        }),
+    promise("coherence.create.listed")
+        .says("another client that had listed the directory sees a new file in its next listing")
+        .sight(Sight {
             look: |spot, _| listed(spot),
             ..CREATES
-        },
-    ),
-    sight(
-        "coherence.mkdir.stat",
-        "another client that had looked up the missing name sees a directory that one client creates",
-        Sight {
+        }),
+    promise("coherence.mkdir.stat")
+        .says("another client that had looked up the missing name sees a directory that one client creates")
+        .sight(Sight {
             act: |spot, _| super::make(&spot.path()).map(|()| Hand::Empty),
             ..CREATES
-        },
-    ),
-    sight(
-        "coherence.close.open",
-        "a client that opens a file after another client closed it reads what that client wrote",
-        PLAIN,
-    ),
-    sight(
-        "coherence.fsync.open-file",
-        "another client with the file open reads what one client wrote and synced",
-        Sight {
+        }),
+    promise("coherence.close.open")
+        .says("a client that opens a file after another client closed it reads what that client wrote")
+        .sight(PLAIN),
+    promise("coherence.fsync.open-file")
+        .says("another client with the file open reads what one client wrote and synced")
+        .sight(Sight {
             open: true,
             act: |spot, _| {
                 let path = spot.path();
@@ -173,12 +148,10 @@ const CHECKS: &[Check] = &[
             },
             look: |_, file| opened(file),
             ..PLAIN
-        },
-    ),
-    sight(
-        "coherence.mmap.read",
-        "another client that opens the file reads what one client stored in a mapping and synced",
-        Sight {
+        }),
+    promise("coherence.mmap.read")
+        .says("another client that opens the file reads what one client stored in a mapping and synced")
+        .sight(Sight {
             act: |spot, _| {
                 let path = spot.path();
                 let file = writable(&path)?;
@@ -186,46 +159,36 @@ const CHECKS: &[Check] = &[
                 Ok(Hand::File(file))
             },
             ..PLAIN
-        },
-    ),
-    sight(
-        "coherence.unlink.stat",
-        "a file that one client unlinks is gone for another client that had looked it up",
-        UNLINKS,
-    ),
-    sight(
-        "coherence.unlink.open",
-        "a file that one client unlinks cannot be opened by another client that had read it",
-        Sight {
+        }),
+    promise("coherence.unlink.stat")
+        .says("a file that one client unlinks is gone for another client that had looked it up")
+        .sight(UNLINKS),
+    promise("coherence.unlink.open")
+        .says("a file that one client unlinks cannot be opened by another client that had read it")
+        .sight(Sight {
             look: |spot, _| content(&spot.path()),
             old: "old",
             ..UNLINKS
-        },
-    ),
-    sight(
-        "coherence.unlink.listed",
-        "a file that one client unlinks is not in another client's next listing",
-        Sight {
+        }),
+    promise("coherence.unlink.listed")
+        .says("a file that one client unlinks is not in another client's next listing")
+        .sight(Sight {
             look: |spot, _| listed(spot),
             ..UNLINKS
-        },
-    ),
-    sight(
-        "coherence.recreate.content",
-        "if one client unlinks a file and creates it again, another client reads the new file",
-        Sight {
+        }),
+    promise("coherence.recreate.content")
+        .says("if one client unlinks a file and creates it again, another client reads the new file")
+        .sight(Sight {
             act: |spot, _| {
                 let path = spot.path();
                 done("unlink", &path, std::fs::remove_file(&path))?;
                 put(&path, "new").map(|()| Hand::Empty)
             },
             ..PLAIN
-        },
-    ),
-    sight(
-        "coherence.rename-over.content",
-        "while one client renames over a file, another client finds the old file or the new one",
-        Sight {
+        }),
+    promise("coherence.rename-over.content")
+        .says("while one client renames over a file, another client finds the old file or the new one")
+        .sight(Sight {
             prepare: |spot| {
                 put(&spot.path(), "old")?;
                 put(&spot.other(), "new").map(|()| Hand::Empty)
@@ -236,12 +199,10 @@ const CHECKS: &[Check] = &[
             },
             always: true,
             ..PLAIN
-        },
-    ),
-    sight(
-        "coherence.truncate.size",
-        "another client sees the size to which one client truncates a file",
-        Sight {
+        }),
+    promise("coherence.truncate.size")
+        .says("another client sees the size to which one client truncates a file")
+        .sight(Sight {
             act: |spot, _| {
                 let path = spot.path();
                 let file = writable(&path)?;
@@ -253,34 +214,28 @@ const CHECKS: &[Check] = &[
             new: "1",
             always: true,
             ..PLAIN
-        },
-    ),
-    sight(
-        "coherence.append.size",
-        "another client sees the size of a file that one client appends to, and it never shrinks",
-        Sight {
+        }),
+    promise("coherence.append.size")
+        .says("another client sees the size of a file that one client appends to, and it never shrinks")
+        .sight(Sight {
             act: |spot, _| append(spot),
             look: |spot, _| Ok(metadata(&spot.path())?.len().to_string()),
             old: "3",
             new: "6",
             always: true,
             ..PLAIN
-        },
-    ),
-    sight(
-        "coherence.append.read",
-        "another client reads what one client appends",
-        Sight {
+        }),
+    promise("coherence.append.read")
+        .says("another client reads what one client appends")
+        .sight(Sight {
             act: |spot, _| append(spot),
             new: "oldnew",
             always: true,
             ..PLAIN
-        },
-    ),
-    sight(
-        "coherence.chmod.stat",
-        "another client sees the mode that one client sets",
-        Sight {
+        }),
+    promise("coherence.chmod.stat")
+        .says("another client sees the mode that one client sets")
+        .sight(Sight {
             prepare: |spot| {
                 put(&spot.path(), "old")?;
                 mode(spot, 0o640).map(|()| Hand::Empty)
@@ -291,12 +246,10 @@ const CHECKS: &[Check] = &[
             new: "600",
             always: true,
             ..PLAIN
-        },
-    ),
-    sight(
-        "coherence.times.stat",
-        "another client sees the time that one client sets",
-        Sight {
+        }),
+    promise("coherence.times.stat")
+        .says("another client sees the time that one client sets")
+        .sight(Sight {
             prepare: |spot| {
                 put(&spot.path(), "old")?;
                 times(spot, 1_000_000).map(|()| Hand::Empty)
@@ -307,12 +260,10 @@ const CHECKS: &[Check] = &[
             new: "2000000",
             always: true,
             ..PLAIN
-        },
-    ),
-    sight(
-        "coherence.xattr.get",
-        "another client sees the extended attribute that one client sets",
-        Sight {
+        }),
+    promise("coherence.xattr.get")
+        .says("another client sees the extended attribute that one client sets")
+        .sight(Sight {
             prepare: |spot| {
                 put(&spot.path(), "old")?;
                 set_attribute(spot, "old").map(|()| Hand::Empty)
@@ -321,18 +272,13 @@ const CHECKS: &[Check] = &[
             look: |spot, _| attribute(&spot.path()),
             always: true,
             ..PLAIN
-        },
-    ),
-    Check {
-        name: "coherence.append.records",
-        says: "if all clients append records to one file, no record is lost or torn",
-        trial: Trial::Append,
-    },
-    Check {
-        name: "coherence.listing.stays",
-        says: "entries that stay are listed exactly once while another client creates and removes others",
-        trial: Trial::Listing,
-    },
+        }),
+    promise("coherence.append.records")
+        .says("if all clients append records to one file, no record is lost or torn")
+        .trial(Trial::Append),
+    promise("coherence.listing.stays")
+        .says("entries that stay are listed exactly once while another client creates and removes others")
+        .trial(Trial::Listing),
 ];
 
 /// A trial of a lock that is held at first, and free after the change.

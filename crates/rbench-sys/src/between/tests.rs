@@ -5,7 +5,7 @@ fn names_are_unique_begin_with_their_group_and_have_a_sentence() {
     let mut names: std::collections::BTreeSet<&str> =
         crate::promises::all().map(|promise| promise.name).collect();
     for group in GROUPS {
-        for check in group.checks {
+        for check in group.promises {
             assert!(names.insert(check.name), "{} twice", check.name);
             assert!(crate::promises::names(group.name, check.name));
             assert!(!check.says.is_empty() && !check.says.ends_with('.'));

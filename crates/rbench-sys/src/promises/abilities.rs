@@ -13,9 +13,9 @@ use nix::sys::time::TimeSpec;
 use nix::sys::uio::{pread, pwrite};
 use nix::unistd::{Whence, fdatasync, lseek};
 
-use super::ground::{
-    Breach, Evidence, Ground, Kept, Listed, Promise, Verdict, made, pattern, promise,
-};
+use super::did::{Breach, Evidence, Kept, Listed, Verdict};
+use super::ground::{Ground, Promise, made, promise};
+use super::prepare::pattern;
 use crate::buffer::AlignedBuffer;
 
 /// The evidence of a file system whose reads return wrong data: nothing else is known of it.
@@ -34,20 +34,24 @@ pub struct Ability {
     except: Option<(&'static str, &'static str)>,
 }
 
-const fn ability(
-    name: &'static str,
-    about: &'static str,
-    promises: &'static [&'static str],
-) -> Ability {
+const fn ability(name: &'static str) -> Ability {
     Ability {
         name,
-        about,
-        promises,
+        about: "",
+        promises: &[],
         except: None,
     }
 }
 
 impl Ability {
+    const fn about(self, about: &'static str) -> Ability {
+        Ability { about, ..self }
+    }
+
+    const fn of(self, promises: &'static [&'static str]) -> Ability {
+        Ability { promises, ..self }
+    }
+
     const fn except(self, promise: &'static str, note: &'static str) -> Ability {
         Ability {
             except: Some((promise, note)),
@@ -101,169 +105,117 @@ impl Ability {
 
 /// Every ability, in the order of the report.
 pub const ABILITIES: &[Ability] = &[
-    ability(
-        "direct",
-        "direct I/O, without the page cache (O_DIRECT)",
-        &["ability.direct"],
-    ),
-    ability(
-        "mmap-shared",
-        "writing through a shared memory mapping",
-        &["content.mmap.read-sees", "content.mmap.closed"],
-    ),
-    ability(
-        "random-write",
-        "writes at any offset, in any order",
-        &["content.backwards", "size.hole.zeros"],
-    ),
-    ability(
-        "overwrite",
-        "overwriting a file that was closed",
-        &["content.overwrite"],
-    ),
-    ability(
-        "append",
-        "appending from two descriptors (O_APPEND)",
-        &["open.append.two"],
-    ),
-    ability(
-        "truncate",
-        "truncating and extending files",
-        &["size.truncate.longer", "size.truncate.cut-is-gone"],
-    ),
-    ability(
-        "fsync",
-        "fsync and fdatasync of files, fsync of directories",
-        &["ability.fsync"],
-    )
-    .except(
-        "open.sync.directory",
-        "files only: fsync of a directory fails",
-    ),
-    ability("fallocate", "reserving space", &["space.reserve.size"]),
-    ability(
-        "punch-hole",
-        "punching holes (deallocating space inside a file)",
-        &["space.punch.zeros"],
-    ),
-    ability(
-        "zero-range",
-        "zeroing a range without writing data",
-        &["space.zero.zeros"],
-    ),
-    ability("sparse", "holes take no space", &["ability.sparse"]),
-    ability(
-        "seek-hole",
-        "finding holes (SEEK_DATA, SEEK_HOLE)",
-        &["ability.seek-hole"],
-    ),
-    ability(
-        "copy-file-range",
-        "copying inside the file system (copy_file_range)",
-        &["content.copy.fresh"],
-    ),
-    ability(
-        "unlinked-open",
-        "use of an open file after unlink",
-        &["links.unnamed.content", "links.unnamed.writes"],
-    )
-    .except(
-        "links.unnamed.hidden",
-        "kept under another name while it is open",
-    ),
-    ability(
-        "tmpfile",
-        "unnamed files (O_TMPFILE)",
-        &["open.tmpfile.hidden"],
-    )
-    .except("open.tmpfile.named", "linkat cannot give them a name"),
-    ability(
-        "exclusive",
-        "exclusive creation (O_EXCL)",
-        &["names.exists.create"],
-    ),
-    ability(
-        "rename-over",
-        "rename over an existing file",
-        &["rename.over-existing.keeps-one"],
-    ),
-    ability(
-        "rename-directory",
-        "rename of a non-empty directory",
-        &["rename.directory.content"],
-    ),
-    ability(
-        "rename-noreplace",
-        "rename only to a free name (RENAME_NOREPLACE)",
-        &["rename.noreplace.refuses", "rename.noreplace.renames"],
-    ),
-    ability(
-        "rename-exchange",
-        "rename that exchanges two names (RENAME_EXCHANGE)",
-        &["rename.exchange.files"],
-    ),
-    ability(
-        "link",
-        "hard links",
-        &["links.hard.one-file", "links.hard.count"],
-    ),
-    ability(
-        "symlink",
-        "symbolic links",
-        &["links.symbolic.target", "links.symbolic.follows"],
-    ),
-    ability("fifo", "special files (named pipes)", &["ability.fifo"]),
-    ability(
-        "xattr",
-        "extended attributes (user.)",
-        &["xattr.several", "xattr.remove"],
-    ),
-    ability(
-        "chmod",
-        "setting permissions (chmod)",
-        &["owners.chmod.file"],
-    ),
-    ability(
-        "times",
-        "setting times, and their granularity",
-        &["ability.times"],
-    ),
-    ability(
-        "entry-types",
-        "types in directory entries",
-        &["ability.entry-types"],
-    ),
-    ability(
-        "name-length",
-        "names of 255 bytes",
-        &["ability.name-length"],
-    ),
-    ability(
-        "path-length",
-        "paths of 4095 bytes",
-        &["ability.path-length"],
-    ),
-    ability("any-bytes", "names of any bytes", &["names.bytes.any"]),
-    ability(
-        "case-sensitive",
-        "case-sensitive names",
-        &["ability.case-sensitive"],
-    ),
-    ability(
-        "flock",
-        "whole-file locks (flock)",
-        &["locks.flock.once", "locks.flock.unlock"],
-    ),
-    ability(
-        "fcntl-lock",
-        "byte-range locks owned by a process (fcntl, POSIX)",
-        &["locks.posix.once", "locks.posix.unlock"],
-    ),
-    ability(
-        "ofd-lock",
-        "byte-range locks owned by an open file (fcntl, OFD)",
-        &["locks.ofd.once", "locks.ofd.unlock"],
-    ),
+    ability("direct")
+        .about("direct I/O, without the page cache (O_DIRECT)")
+        .of(&["ability.direct"]),
+    ability("mmap-shared")
+        .about("writing through a shared memory mapping")
+        .of(&["content.mmap.read-sees", "content.mmap.closed"]),
+    ability("random-write")
+        .about("writes at any offset, in any order")
+        .of(&["content.backwards", "size.hole.zeros"]),
+    ability("overwrite")
+        .about("overwriting a file that was closed")
+        .of(&["content.overwrite"]),
+    ability("append")
+        .about("appending from two descriptors (O_APPEND)")
+        .of(&["open.append.two"]),
+    ability("truncate")
+        .about("truncating and extending files")
+        .of(&["size.truncate.longer", "size.truncate.cut-is-gone"]),
+    ability("fsync")
+        .about("fsync and fdatasync of files, fsync of directories")
+        .of(&["ability.fsync"])
+        .except(
+            "open.sync.directory",
+            "files only: fsync of a directory fails",
+        ),
+    ability("fallocate")
+        .about("reserving space")
+        .of(&["space.reserve.size"]),
+    ability("punch-hole")
+        .about("punching holes (deallocating space inside a file)")
+        .of(&["space.punch.zeros"]),
+    ability("zero-range")
+        .about("zeroing a range without writing data")
+        .of(&["space.zero.zeros"]),
+    ability("sparse")
+        .about("holes take no space")
+        .of(&["ability.sparse"]),
+    ability("seek-hole")
+        .about("finding holes (SEEK_DATA, SEEK_HOLE)")
+        .of(&["ability.seek-hole"]),
+    ability("copy-file-range")
+        .about("copying inside the file system (copy_file_range)")
+        .of(&["content.copy.fresh"]),
+    ability("unlinked-open")
+        .about("use of an open file after unlink")
+        .of(&["links.unnamed.content", "links.unnamed.writes"])
+        .except(
+            "links.unnamed.hidden",
+            "kept under another name while it is open",
+        ),
+    ability("tmpfile")
+        .about("unnamed files (O_TMPFILE)")
+        .of(&["open.tmpfile.hidden"])
+        .except("open.tmpfile.named", "linkat cannot give them a name"),
+    ability("exclusive")
+        .about("exclusive creation (O_EXCL)")
+        .of(&["names.exists.create"]),
+    ability("rename-over")
+        .about("rename over an existing file")
+        .of(&["rename.over-existing.keeps-one"]),
+    ability("rename-directory")
+        .about("rename of a non-empty directory")
+        .of(&["rename.directory.content"]),
+    ability("rename-noreplace")
+        .about("rename only to a free name (RENAME_NOREPLACE)")
+        .of(&["rename.noreplace.refuses", "rename.noreplace.renames"]),
+    ability("rename-exchange")
+        .about("rename that exchanges two names (RENAME_EXCHANGE)")
+        .of(&["rename.exchange.files"]),
+    ability("link")
+        .about("hard links")
+        .of(&["links.hard.one-file", "links.hard.count"]),
+    ability("symlink")
+        .about("symbolic links")
+        .of(&["links.symbolic.target", "links.symbolic.follows"]),
+    ability("fifo")
+        .about("special files (named pipes)")
+        .of(&["ability.fifo"]),
+    ability("xattr")
+        .about("extended attributes (user.)")
+        .of(&["xattr.several", "xattr.remove"]),
+    ability("chmod")
+        .about("setting permissions (chmod)")
+        .of(&["owners.chmod.file"]),
+    ability("times")
+        .about("setting times, and their granularity")
+        .of(&["ability.times"]),
+    ability("entry-types")
+        .about("types in directory entries")
+        .of(&["ability.entry-types"]),
+    ability("name-length")
+        .about("names of 255 bytes")
+        .of(&["ability.name-length"]),
+    ability("path-length")
+        .about("paths of 4095 bytes")
+        .of(&["ability.path-length"]),
+    ability("any-bytes")
+        .about("names of any bytes")
+        .of(&["names.bytes.any"]),
+    ability("case-sensitive")
+        .about("case-sensitive names")
+        .of(&["ability.case-sensitive"]),
+    ability("flock")
+        .about("whole-file locks (flock)")
+        .of(&["locks.flock.once", "locks.flock.unlock"]),
+    ability("fcntl-lock")
+        .about("byte-range locks owned by a process (fcntl, POSIX)")
+        .of(&["locks.posix.once", "locks.posix.unlock"]),
+    ability("ofd-lock")
+        .about("byte-range locks owned by an open file (fcntl, OFD)")
+        .of(&["locks.ofd.once", "locks.ofd.unlock"]),
 ];
 
 /// Tests the abilities with these names in a new directory at `path`, which is removed again.
@@ -311,61 +263,67 @@ const READ_BACK: &str = "ability.read-back";
 
 /// Promises that `rbench check` does not test: an ability that a file system may lack, or a limit.
 const OWN: &[Promise] = &[
-    promise(READ_BACK, "a new file has the data that was written", |g| {
-        let content = pattern(10_000);
-        g.put("a", &content)?;
-        g.holds("a", &content)
-    }),
-    promise("ability.direct", "O_DIRECT", direct),
-    promise(
-        "ability.fsync",
-        "fsync and fdatasync of a file succeed",
-        |g| {
+    promise(READ_BACK)
+        .says("a new file has the data that was written")
+        .test(|g| {
+            let content = pattern(10_000);
+            g.put("a", &content)?;
+            g.holds("a", &content)
+        }),
+    promise("ability.direct").says("O_DIRECT").test(direct),
+    promise("ability.fsync")
+        .says("fsync and fdatasync of a file succeed")
+        .test(|g| {
             let fd = g.file("a")?;
             g.write("a", &fd, b"x", 0).ready()?;
             g.fsync("a", &fd).ok()?;
             g.did("fdatasync", "a", fdatasync(&fd)).ok()
-        },
-    ),
-    promise("ability.sparse", "a hole takes no space", |g| {
-        let fd = mostly_hole(g)?;
-        let used = g.fstat("a", &fd).ready()?.st_blocks * 512;
-        let full = "a file of 16 MiB with one byte of data uses the full 16 MiB";
-        g.is("fstat", "a", used < 8 << 20, ("less", full))
-    }),
-    promise("ability.seek-hole", "SEEK_DATA skips a hole", |g| {
-        let fd = mostly_hole(g)?;
-        let data = g.did("lseek", "a", lseek(&fd, 0, Whence::SeekData)).ok()?;
-        g.did("lseek", "a", lseek(&fd, 0, Whence::SeekHole)).ok()?;
-        let words = ("a hole", "all of it counts as data");
-        g.is("lseek", "a", data > 0, words)
-    }),
-    promise("ability.fifo", "mkfifo creates a named pipe", |g| {
-        g.mkfifo("a", 0o600).ok()
-    }),
-    promise(
-        "ability.times",
-        "times are kept with a known granularity",
-        times,
-    ),
-    promise(
-        "ability.entry-types",
-        "directory entries have a type",
-        |g| {
+        }),
+    promise("ability.sparse")
+        .says("a hole takes no space")
+        .test(|g| {
+            let fd = mostly_hole(g)?;
+            let used = g.fstat("a", &fd).ready()?.st_blocks * 512;
+            let full = "a file of 16 MiB with one byte of data uses the full 16 MiB";
+            g.is("fstat", "a", used < 8 << 20, ("less", full))
+        }),
+    promise("ability.seek-hole")
+        .says("SEEK_DATA skips a hole")
+        .test(|g| {
+            let fd = mostly_hole(g)?;
+            let data = g.did("lseek", "a", lseek(&fd, 0, Whence::SeekData)).ok()?;
+            g.did("lseek", "a", lseek(&fd, 0, Whence::SeekHole)).ok()?;
+            let words = ("a hole", "all of it counts as data");
+            g.is("lseek", "a", data > 0, words)
+        }),
+    promise("ability.fifo")
+        .says("mkfifo creates a named pipe")
+        .test(|g| g.mkfifo("a", 0o600).ok()),
+    promise("ability.times")
+        .says("times are kept with a known granularity")
+        .test(times),
+    promise("ability.entry-types")
+        .says("directory entries have a type")
+        .test(|g| {
             drop(g.file("a")?);
             let typed = |all: Vec<Listed>| all.iter().all(|entry| entry.kind.is_some());
             let unknown = "unknown types: programs must stat every entry to learn them";
             g.list(".").shows(typed, ("types", unknown))
-        },
-    ),
-    promise("ability.name-length", "a name of 255 bytes", name_length),
-    promise("ability.path-length", "a path of 4095 bytes", path_length),
-    promise("ability.case-sensitive", "case-sensitive names", |g| {
-        drop(g.file("Case")?);
-        let other = g.lstat("cASE").result.is_ok();
-        let words = ("no such entry", "'Case' is found as 'cASE'");
-        g.is("stat", "cASE", !other, words)
-    }),
+        }),
+    promise("ability.name-length")
+        .says("a name of 255 bytes")
+        .test(name_length),
+    promise("ability.path-length")
+        .says("a path of 4095 bytes")
+        .test(path_length),
+    promise("ability.case-sensitive")
+        .says("case-sensitive names")
+        .test(|g| {
+            drop(g.file("Case")?);
+            let other = g.lstat("cASE").result.is_ok();
+            let words = ("no such entry", "'Case' is found as 'cASE'");
+            g.is("stat", "cASE", !other, words)
+        }),
 ];
 
 const KIB: usize = 1024;

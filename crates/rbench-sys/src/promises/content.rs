@@ -10,22 +10,16 @@ use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::sys::mman::{MapFlags, MsFlags, ProtFlags, mmap, msync, munmap};
 use nix::unistd::{Whence, lseek};
 
-use super::Group;
-use super::ground::{Breach, Did, Ground, Kept, Promise, pattern, promise, undecides};
-
-pub(super) const GROUP: Group = Group {
-    name: "content",
-    about: "reads return what was written: blocks of any size, mmap and read, copy_file_range",
-    promises: PROMISES,
-};
+use super::did::{Breach, Did, Kept, undecides};
+use super::ground::{Ground, Promise, promise};
+use super::prepare::pattern;
 
 const KIB: usize = 1024;
 
-const PROMISES: &[Promise] = &[
-    promise(
-        "content.sizes",
-        "blocks of any size at any offset are read back unchanged",
-        |g| {
+pub(super) const PROMISES: &[Promise] = &[
+    promise("content.sizes")
+        .says("blocks of any size at any offset are read back unchanged")
+        .test(|g| {
             let fd = g.file("a")?;
             let mut offset = 0;
             let sizes = [
@@ -43,12 +37,10 @@ const PROMISES: &[Promise] = &[
                 offset += size as i64 + 3;
             }
             Ok(())
-        },
-    ),
-    promise(
-        "content.whole-write",
-        "a write is complete while the file system has space",
-        |g| {
+        }),
+    promise("content.whole-write")
+        .says("a write is complete while the file system has space")
+        .test(|g| {
             let fd = g.file("a")?;
             let bytes = pattern(300_000);
             let n = nix::sys::uio::pwrite(&fd, &bytes, 0);
@@ -59,12 +51,10 @@ const PROMISES: &[Promise] = &[
                 g.did("pwrite64", "a", rest).ok()?;
             }
             g.same("pwrite64", "a", "bytes written", (300_000, n))
-        },
-    ),
-    promise(
-        "content.whole-read",
-        "a read inside a file is complete",
-        |g| {
+        }),
+    promise("content.whole-read")
+        .says("a read inside a file is complete")
+        .test(|g| {
             g.put("a", &pattern(300_000))?;
             let fd = g.open("a", OFlag::O_RDONLY).ok()?;
             let mut bytes = vec![0; 200_000];
@@ -72,12 +62,10 @@ const PROMISES: &[Promise] = &[
             g.did("pread64", "a", n).has("bytes read", 200_000, |n| n)?;
             g.did("pread64", "a", Ok(bytes))
                 .bytes(&pattern(300_000)[50_000..250_000])
-        },
-    ),
-    promise(
-        "content.overwrite",
-        "a write inside a file changes only the written bytes",
-        |g| {
+        }),
+    promise("content.overwrite")
+        .says("a write inside a file changes only the written bytes")
+        .test(|g| {
             let mut wanted = pattern(50_000);
             let fd = g.filled("a", &wanted)?;
             for (offset, bytes) in [(0, b"first"), (20_001, b"inner"), (49_995, b"last!")] {
@@ -86,12 +74,10 @@ const PROMISES: &[Promise] = &[
             }
             drop(fd);
             g.holds("a", &wanted)
-        },
-    ),
-    promise(
-        "content.backwards",
-        "a file written backwards is complete",
-        |g| {
+        }),
+    promise("content.backwards")
+        .says("a file written backwards is complete")
+        .test(|g| {
             let wanted = pattern(64 * KIB);
             let fd = g.file("a")?;
             for number in (0..64).rev() {
@@ -100,22 +86,18 @@ const PROMISES: &[Promise] = &[
             }
             drop(fd);
             g.holds("a", &wanted)
-        },
-    ),
-    promise(
-        "content.zero-bytes",
-        "a write of zero bytes changes nothing",
-        |g| {
+        }),
+    promise("content.zero-bytes")
+        .says("a write of zero bytes changes nothing")
+        .test(|g| {
             let fd = g.file("a")?;
             g.did("pwrite64", "a", nix::sys::uio::pwrite(&fd, b"", 1000))
                 .ok()?;
             g.stat("a").size(0)
-        },
-    ),
-    promise(
-        "content.vectors",
-        "writev and readv transfer buffers in order",
-        |g| {
+        }),
+    promise("content.vectors")
+        .says("writev and readv transfer buffers in order")
+        .test(|g| {
             let fd = g.file("a")?;
             let pieces = [&b"one"[..], &b""[..], &b"two"[..], &b"three"[..]];
             let pieces = pieces.map(std::io::IoSlice::new);
@@ -132,12 +114,10 @@ const PROMISES: &[Promise] = &[
             g.did("readv", "a", n).has("bytes", 11, |n| n)?;
             let content = [&one[..], &two[..]].concat();
             g.did("readv", "a", Ok(content)).bytes(b"onetwothree")
-        },
-    ),
-    promise(
-        "content.many-files",
-        "each of 50 files keeps its own content",
-        |g| {
+        }),
+    promise("content.many-files")
+        .says("each of 50 files keeps its own content")
+        .test(|g| {
             for number in 0..50 {
                 g.put(format!("file-{number}"), &[number; 3000])?;
             }
@@ -145,39 +125,31 @@ const PROMISES: &[Promise] = &[
                 g.holds(format!("file-{number}"), &[number; 3000])?;
             }
             Ok(())
-        },
-    ),
-    promise(
-        "content.mmap.read",
-        "a mapping shows data written before it",
-        |g| {
+        }),
+    promise("content.mmap.read")
+        .says("a mapping shows data written before it")
+        .test(|g| {
             let (_fd, map) = mapped(g, MapFlags::MAP_SHARED)?;
             map.read(g, 0, LENGTH).bytes(&pattern(LENGTH))
-        },
-    ),
-    promise(
-        "content.mmap.sees-write",
-        "a mapping shows data written while it exists",
-        |g| {
+        }),
+    promise("content.mmap.sees-write")
+        .says("a mapping shows data written while it exists")
+        .test(|g| {
             let (fd, map) = mapped(g, MapFlags::MAP_SHARED)?;
             map.read(g, 0, LENGTH).ok()?;
             g.write("a", &fd, b"written", 5000).ready()?;
             map.read(g, 5000, 7).bytes(b"written")
-        },
-    ),
-    promise(
-        "content.mmap.read-sees",
-        "read returns data stored through a mapping",
-        |g| {
+        }),
+    promise("content.mmap.read-sees")
+        .says("read returns data stored through a mapping")
+        .test(|g| {
             let (fd, map) = mapped(g, MapFlags::MAP_SHARED)?;
             map.store(g, 5000, b"stored")?;
             g.read("a", &fd, 6, 5000).bytes(b"stored")
-        },
-    ),
-    promise(
-        "content.mmap.synced",
-        "data stored through a mapping and synced is read after reopening the file",
-        |g| {
+        }),
+    promise("content.mmap.synced")
+        .says("data stored through a mapping and synced is read after reopening the file")
+        .test(|g| {
             let (fd, map) = mapped(g, MapFlags::MAP_SHARED)?;
             map.store(g, 5000, b"stored")?;
             map.sync(g)?;
@@ -186,12 +158,10 @@ const PROMISES: &[Promise] = &[
             let mut wanted = pattern(LENGTH);
             wanted[5000..5006].copy_from_slice(b"stored");
             g.holds("a", &wanted)
-        },
-    ),
-    promise(
-        "content.mmap.closed",
-        "data stored through a mapping is read after munmap",
-        |g| {
+        }),
+    promise("content.mmap.closed")
+        .says("data stored through a mapping is read after munmap")
+        .test(|g| {
             let (fd, map) = mapped(g, MapFlags::MAP_SHARED)?;
             drop(fd);
             map.store(g, 9000, b"stored")?;
@@ -199,61 +169,53 @@ const PROMISES: &[Promise] = &[
             let mut wanted = pattern(LENGTH);
             wanted[9000..9006].copy_from_slice(b"stored");
             g.holds("a", &wanted)
-        },
-    ),
-    promise(
-        "content.mmap.two",
-        "two mappings of one file see each other's stores",
-        |g| {
+        }),
+    promise("content.mmap.two")
+        .says("two mappings of one file see each other's stores")
+        .test(|g| {
             let (_fd, one) = mapped(g, MapFlags::MAP_SHARED)?;
             // Both files stay open: closing one may flush it.
             let other = g.reopened("a")?;
             let two = Mapping::new(g, &other, LENGTH)?;
             one.store(g, 100, b"stored")?;
             two.read(g, 100, 6).bytes(b"stored")
-        },
-    ),
-    promise(
-        "content.mmap.private",
-        "a store through a private mapping does not reach the file",
-        |g| {
+        }),
+    promise("content.mmap.private")
+        .says("a store through a private mapping does not reach the file")
+        .test(|g| {
             let (_fd, map) = mapped(g, MapFlags::MAP_PRIVATE)?;
             map.store(g, 100, b"stored")?;
             drop(map);
             g.holds("a", &pattern(LENGTH))
-        },
-    ),
-    promise(
-        "content.mmap.behind-end",
-        "the last page of a mapping is zero after the end of the file",
-        |g| {
+        }),
+    promise("content.mmap.behind-end")
+        .says("the last page of a mapping is zero after the end of the file")
+        .test(|g| {
             let fd = g.filled("a", &pattern(1000))?;
             let map = Mapping::new(g, &fd, 4 * KIB)?;
             map.read(g, 1000, 3000).bytes(&[0; 3000])
-        },
-    ),
-    promise(
-        "content.mmap.cut",
-        "after truncate shrinks and extends a file, a mapping reads zeros there",
-        |g| {
+        }),
+    promise("content.mmap.cut")
+        .says("after truncate shrinks and extends a file, a mapping reads zeros there")
+        .test(|g| {
             let (fd, map) = mapped(g, MapFlags::MAP_SHARED)?;
             map.read(g, 0, LENGTH).ok()?;
             g.ftruncate("a", &fd, 1000).ready()?;
             g.ftruncate("a", &fd, LENGTH as i64).ready()?;
             map.read(g, 4 * KIB, 8 * KIB).bytes(&[0; 8 * KIB])
-        },
-    ),
-    promise("content.copy.whole", "copy_file_range copies a file", |g| {
-        g.put("a", &pattern(200_000))?;
-        let (from, to) = (g.reopened("a")?, g.file("b")?);
-        copy(g, (&from, 0), (&to, 0), 200_000)?;
-        drop(to);
-        g.holds("b", &pattern(200_000))
-    }),
-    promise(
-        "content.copy.part",
-        "copy_file_range copies a part to another offset and changes nothing else",
-        |g| {
+        }),
+    promise("content.copy.whole")
+        .says("copy_file_range copies a file")
+        .test(|g| {
+            g.put("a", &pattern(200_000))?;
+            let (from, to) = (g.reopened("a")?, g.file("b")?);
+            copy(g, (&from, 0), (&to, 0), 200_000)?;
+            drop(to);
+            g.holds("b", &pattern(200_000))
+        }),
+    promise("content.copy.part")
+        .says("copy_file_range copies a part to another offset and changes nothing else")
+        .test(|g| {
             g.put("a", &pattern(50_000))?;
             g.put("b", &[9; 50_000])?;
             let (from, to) = (g.reopened("a")?, g.reopened("b")?);
@@ -262,24 +224,20 @@ const PROMISES: &[Promise] = &[
             let mut wanted = vec![9; 50_000];
             wanted[20_003..30_003].copy_from_slice(&pattern(50_000)[1001..11_001]);
             g.holds("b", &wanted)
-        },
-    ),
-    promise(
-        "content.copy.at-end",
-        "copy_file_range beyond the end of a file copies nothing",
-        |g| {
+        }),
+    promise("content.copy.at-end")
+        .says("copy_file_range beyond the end of a file copies nothing")
+        .test(|g| {
             g.put("a", b"0123")?;
             let (from, to) = (g.reopened("a")?, g.file("b")?);
             let (mut at, mut into) = (4, 0);
             let n = copy_file_range(&from, Some(&mut at), &to, Some(&mut into), 100);
             let copied = g.did("copy_file_range", "b", n).able(&[Errno::EXDEV])?;
             g.same("copy_file_range", "b", "bytes", (0, copied))
-        },
-    ),
-    promise(
-        "content.copy.fresh",
-        "copy_file_range copies data that has just been written",
-        |g| {
+        }),
+    promise("content.copy.fresh")
+        .says("copy_file_range copies data that has just been written")
+        .test(|g| {
             let (from, to) = (g.file("a")?, g.file("b")?);
             g.write("a", &from, &pattern(70_000), 0).ready()?;
             g.write("a", &from, b"changed", 30_000).ready()?;
@@ -287,23 +245,24 @@ const PROMISES: &[Promise] = &[
             let mut wanted = pattern(70_000);
             wanted[30_000..30_007].copy_from_slice(b"changed");
             g.holds_open("b", &to, &wanted)
-        },
-    ),
-    promise("content.sendfile", "sendfile copies a file", |g| {
-        g.put("a", &pattern(100_000))?;
-        let (from, to) = (g.reopened("a")?, g.file("b")?);
-        let mut done = 0;
-        while done < 100_000 {
-            let mut at = done as i64;
-            let n = nix::sys::sendfile::sendfile(&to, &from, Some(&mut at), 100_000 - done);
-            match g.did("sendfile", "b", n).able(&[Errno::EINVAL])? {
-                0 => break,
-                n => done += n,
+        }),
+    promise("content.sendfile")
+        .says("sendfile copies a file")
+        .test(|g| {
+            g.put("a", &pattern(100_000))?;
+            let (from, to) = (g.reopened("a")?, g.file("b")?);
+            let mut done = 0;
+            while done < 100_000 {
+                let mut at = done as i64;
+                let n = nix::sys::sendfile::sendfile(&to, &from, Some(&mut at), 100_000 - done);
+                match g.did("sendfile", "b", n).able(&[Errno::EINVAL])? {
+                    0 => break,
+                    n => done += n,
+                }
             }
-        }
-        drop(to);
-        g.holds("b", &pattern(100_000))
-    }),
+            drop(to);
+            g.holds("b", &pattern(100_000))
+        }),
 ];
 
 /// Length of the file of [`mapped`].

@@ -21,19 +21,10 @@ use nix::sys::stat::{
 };
 use nix::sys::time::TimeSpec;
 use nix::unistd::{Gid, Uid, linkat};
-use rbench_core::message::path;
-use serde::{Deserialize, Serialize, Serializer};
 
-use crate::workdir::WorkDir;
-
-mod did;
-mod prepare;
-
-pub use did::described;
-use did::in_words;
-pub(super) use did::{Did, undecides};
-use did::{broken, failed};
-pub(super) use prepare::pattern;
+use super::did::{
+    Breach, Did, Evidence, Kept, Listed, Verdict, broken, failed, in_words, undecides,
+};
 
 /// A promise of a file system.
 #[derive(Debug)]
@@ -47,80 +38,42 @@ pub struct Promise {
     attempt: fn(&Ground) -> Kept,
 }
 
-/// The result of testing a promise.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Verdict {
-    /// It is kept; the amount that was tested, if it depends on the time, or empty.
-    Holds(String),
-    /// It is broken.
-    Broken(Evidence),
-    /// The file system reports that it does not support it.
-    Unsupported(Evidence),
-    /// It could not be decided: a requirement was not met.
-    Undecided(Evidence),
-    /// It was not tested, for this reason.
-    LeftOut(String),
+/// The name and the sentence of a promise.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Claim {
+    pub(crate) name: &'static str,
+    pub(crate) says: &'static str,
 }
 
-/// The basis of a verdict.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Evidence {
-    /// The expected result.
-    pub expected: String,
-    /// The actual result.
-    pub seen: String,
-    /// The system call.
-    pub call: String,
-    /// With what it failed; `None`: it did something else.
-    #[serde(with = "rbench_core::message::errno")]
-    pub errno: Option<Errno>,
-    /// Path of the tested object.
-    #[serde(serialize_with = "named", deserialize_with = "path::deserialize")]
-    pub path: PathBuf,
+/// A promise with this name, without its sentence and its test.
+pub(crate) const fn promise(name: &'static str) -> Claim {
+    Claim { name, says: "" }
 }
 
-/// For other ranks, where a path by way of a descriptor leads elsewhere.
-fn named<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
-    path::serialize(&WorkDir::named(path), serializer)
-}
-
-/// The result of an attempt: success, or the reason why it went no further.
-pub(super) type Kept = Result<(), Breach>;
-
-/// The reason why an attempt ended early.
-#[derive(Debug)]
-pub(super) struct Breach(Box<Verdict>);
-
-impl Breach {
-    /// The reason why it is not tested here.
-    pub(super) fn left_out(why: impl Into<String>) -> Breach {
-        Breach(Box::new(Verdict::LeftOut(why.into())))
+impl Claim {
+    /// Sets the sentence.
+    pub(crate) const fn says(self, says: &'static str) -> Claim {
+        Claim { says, ..self }
     }
-}
 
-/// A promise that any user can test.
-pub(super) const fn promise(
-    name: &'static str,
-    says: &'static str,
-    attempt: fn(&Ground) -> Kept,
-) -> Promise {
-    Promise {
-        name,
-        says,
-        root: false,
-        attempt,
+    /// A promise that any user can test.
+    pub(super) const fn test(self, attempt: fn(&Ground) -> Kept) -> Promise {
+        let Claim { name, says } = self;
+        let root = false;
+        Promise {
+            name,
+            says,
+            root,
+            attempt,
+        }
     }
-}
 
-/// A promise that only root can test.
-pub(super) const fn as_root(
-    name: &'static str,
-    says: &'static str,
-    attempt: fn(&Ground) -> Kept,
-) -> Promise {
-    Promise {
-        root: true,
-        ..promise(name, says, attempt)
+    /// A promise that only root can test.
+    pub(super) const fn test_as_root(self, attempt: fn(&Ground) -> Kept) -> Promise {
+        Promise {
+            root: true,
+            ..self.test(attempt)
+        }
     }
 }
 
@@ -183,37 +136,6 @@ fn plain(directory: &Path) {
     let _ = nix::unistd::chown(directory, None, Some(nix::unistd::getegid()));
     let mode = Mode::from_bits_truncate(0o755);
     let _ = fchmodat(AT_FDCWD, directory, mode, FchmodatFlags::FollowSymlink);
-}
-
-impl Evidence {
-    /// An observation of a call, without an error.
-    pub fn new(call: &str, seen: impl Into<String>, path: impl Into<PathBuf>) -> Evidence {
-        Evidence {
-            expected: String::new(),
-            seen: seen.into(),
-            call: call.to_owned(),
-            errno: None,
-            path: path.into(),
-        }
-    }
-
-    /// The observation in addition to the error; empty if the error is all.
-    pub fn beyond_the_error(&self) -> String {
-        match self.errno {
-            Some(errno) if self.seen == described(errno) => String::new(),
-            Some(_) => self.seen.clone(),
-            None if self.expected.is_empty() => self.seen.clone(),
-            None => format!("{}, not {}", self.seen, self.expected),
-        }
-    }
-}
-
-/// An entry of a listing.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Listed {
-    pub(super) name: CString,
-    pub(super) ino: u64,
-    pub(super) kind: Option<nix::dir::Type>,
 }
 
 /// More entries than any directory in these tests.
@@ -567,8 +489,8 @@ impl Ground<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::did::UNDECIDED;
     use super::*;
+    use crate::promises::did::UNDECIDED;
 
     #[test]
     fn errors_of_the_place_decide_nothing() {
@@ -592,9 +514,9 @@ mod tests {
     fn another_user_for_a_while_leaves_the_process_as_it_was() {
         let dir = tempfile::tempdir().expect("temporary directory");
         let before = nix::sys::prctl::get_dumpable();
-        let other = as_root("test.user", "nothing", |g| {
-            g.as_user(USER, GROUP, || Ok(()))
-        });
+        let other = promise("test.user")
+            .says("nothing")
+            .test_as_root(|g| g.as_user(USER, GROUP, || Ok(())));
         let verdict = other.keep(dir.path(), 1, Duration::from_secs(60), &|| false);
         let fine = matches!(verdict, Verdict::Holds(_) | Verdict::LeftOut(_));
         assert!(fine, "{verdict:?}");
@@ -604,7 +526,7 @@ mod tests {
     #[test]
     fn what_is_stopped_is_undecided_behind_the_call_in_which_it_is() {
         let dir = tempfile::tempdir().expect("temporary directory");
-        let endless = promise("test.endless", "nothing", |g| {
+        let endless = promise("test.endless").says("nothing").test(|g| {
             loop {
                 g.stat(".").ok()?;
             }
@@ -620,7 +542,7 @@ mod tests {
     #[test]
     fn a_promise_that_panics_is_undecided_and_removed() {
         let dir = tempfile::tempdir().expect("temporary directory");
-        let panics = promise("test.panics", "nothing", |g| {
+        let panics = promise("test.panics").says("nothing").test(|g| {
             g.put("a", b"x")?;
             panic!("on purpose")
         });
@@ -637,7 +559,7 @@ mod tests {
         let seen = |attempt| {
             // A broken promise leaves its directory.
             let dir = tempfile::tempdir().expect("temporary directory");
-            let promise = promise("test.modes", "nothing", attempt);
+            let promise = promise("test.modes").says("nothing").test(attempt);
             match promise.keep(dir.path(), 1, Duration::from_secs(60), &|| false) {
                 Verdict::Broken(evidence) => (evidence.expected, evidence.seen),
                 verdict => panic!("{verdict:?}"),

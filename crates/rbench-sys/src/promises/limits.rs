@@ -6,14 +6,9 @@ use nix::sys::statvfs::statvfs;
 
 use rbench_core::random::DataStream;
 
-use super::Group;
-use super::ground::{Breach, Ground, Promise, pattern, promise};
-
-pub(super) const GROUP: Group = Group {
-    name: "full",
-    about: "a full file system (only if it has at most 512 MiB, and less than 256 MiB are free)",
-    promises: PROMISES,
-};
+use super::did::Breach;
+use super::ground::{Ground, Promise, promise};
+use super::prepare::pattern;
 
 /// Size above which a file system is not filled, even if it is almost full: others use
 /// it. In bytes.
@@ -22,16 +17,13 @@ const LARGE: u64 = 512 << 20;
 const SMALL: u64 = 256 << 20;
 const BLOCK: usize = 64 << 10;
 
-const PROMISES: &[Promise] = &[
-    promise(
-        "full.error",
-        "a write to a full file system fails with ENOSPC, or with EDQUOT at a quota",
-        |g| fill(g).map(drop),
-    ),
-    promise(
-        "full.keeps",
-        "data written before the file system was full is intact",
-        |g| {
+pub(super) const PROMISES: &[Promise] = &[
+    promise("full.error")
+        .says("a write to a full file system fails with ENOSPC, or with EDQUOT at a quota")
+        .test(|g| fill(g).map(drop)),
+    promise("full.keeps")
+        .says("data written before the file system was full is intact")
+        .test(|g| {
             let length = fill(g)?;
             if length == 0 {
                 return Err(g.undecided("pwrite64", "it was full before the first write"));
@@ -46,38 +38,36 @@ const PROMISES: &[Promise] = &[
                 offset += BLOCK as i64;
             }
             Ok(())
-        },
-    ),
-    promise(
-        "full.names",
-        "unlink and rename work in a full file system",
-        |g| {
+        }),
+    promise("full.names")
+        .says("unlink and rename work in a full file system")
+        .test(|g| {
             g.put("a", b"x")?;
             g.put("b", b"y")?;
             fill(g)?;
             g.rename("a", "c").ok()?;
             g.unlink("b").ok()?;
             g.holds("c", b"x")
-        },
-    ),
-    promise("full.frees", "removing a file frees space", |g| {
-        fill(g)?;
-        g.unlink("filler").ok()?;
-        let fd = g.open("a", OFlag::O_CREAT | OFlag::O_RDWR).ready()?;
-        let start = std::time::Instant::now();
-        // Some file systems free space in the background.
-        while g.write("a", &fd, &pattern(1 << 20), 0).result.is_err() {
-            let soon = start.elapsed().as_secs() < 5;
-            let words = ("space for 1 MiB", "none after 5 s");
-            g.is("pwrite64", "a", soon, words)?;
-            std::thread::sleep(std::time::Duration::from_millis(20));
-        }
-        Ok(())
-    }),
-    promise(
-        "full.free-told",
-        "statvfs reports less free space after a file is written",
-        |g| {
+        }),
+    promise("full.frees")
+        .says("removing a file frees space")
+        .test(|g| {
+            fill(g)?;
+            g.unlink("filler").ok()?;
+            let fd = g.open("a", OFlag::O_CREAT | OFlag::O_RDWR).ready()?;
+            let start = std::time::Instant::now();
+            // Some file systems free space in the background.
+            while g.write("a", &fd, &pattern(1 << 20), 0).result.is_err() {
+                let soon = start.elapsed().as_secs() < 5;
+                let words = ("space for 1 MiB", "none after 5 s");
+                g.is("pwrite64", "a", soon, words)?;
+                std::thread::sleep(std::time::Duration::from_millis(20));
+            }
+            Ok(())
+        }),
+    promise("full.free-told")
+        .says("statvfs reports less free space after a file is written")
+        .test(|g| {
             small(g)?;
             let before = free(g)?;
             let fd = g.file("a")?;
@@ -86,8 +76,7 @@ const PROMISES: &[Promise] = &[
             let less = before.saturating_sub(free(g)?);
             let words = ("4 MiB less", format!("{less} bytes less"));
             g.is("statvfs", ".", less >= 2 << 20, (words.0, &words.1))
-        },
-    ),
+        }),
 ];
 
 fn free(g: &Ground) -> Result<u64, Breach> {

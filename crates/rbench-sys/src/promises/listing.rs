@@ -8,73 +8,56 @@ use nix::dir::Type;
 use nix::errno::Errno;
 use nix::fcntl::OFlag;
 
-use super::Group;
-use super::ground::{Breach, Did, Ground, Kept, Listed, Promise, promise};
+use super::did::{Breach, Did, Kept, Listed};
+use super::ground::{Ground, Promise, promise};
 use crate::dirents::{self, Record, Records};
-
-pub(super) const GROUP: Group = Group {
-    name: "listing",
-    about: "every entry once, inodes and types, cookies while the directory changes",
-    promises: PROMISES,
-};
 
 /// Entries of a directory whose listing needs several calls.
 const MANY: usize = 500;
 
-const PROMISES: &[Promise] = &[
-    promise(
-        "listing.empty",
-        "a new directory has only the entries '.' and '..'",
-        |g| {
+pub(super) const PROMISES: &[Promise] = &[
+    promise("listing.empty")
+        .says("a new directory has only the entries '.' and '..'")
+        .test(|g| {
             g.dir("d")?;
             g.list("d").count(0)
-        },
-    ),
-    promise(
-        "listing.each-once",
-        "every entry of a large directory is listed exactly once",
-        |g| {
+        }),
+    promise("listing.each-once")
+        .says("every entry of a large directory is listed exactly once")
+        .test(|g| {
             filled(g)?;
             once(g, &names(g.list("d").ok()?), 0..MANY)
-        },
-    ),
-    promise(
-        "listing.new-entry",
-        "the next listing has a new entry",
-        |g| {
+        }),
+    promise("listing.new-entry")
+        .says("the next listing has a new entry")
+        .test(|g| {
             g.dir("d")?;
             g.list("d").ready()?;
             g.put("d/new", b"")?;
             g.list("d").count(1)
-        },
-    ),
-    promise(
-        "listing.removed-entry",
-        "the next listing lacks a removed entry",
-        |g| {
+        }),
+    promise("listing.removed-entry")
+        .says("the next listing lacks a removed entry")
+        .test(|g| {
             g.dir("d")?;
             g.put("d/a", b"")?;
             g.put("d/b", b"")?;
             g.list("d").ready()?;
             g.unlink("d/a").ready()?;
             g.list("d").has("entries", vec!["b".to_owned()], sorted)
-        },
-    ),
-    promise(
-        "listing.renamed-entry",
-        "a renamed entry is listed only under its new name",
-        |g| {
+        }),
+    promise("listing.renamed-entry")
+        .says("a renamed entry is listed only under its new name")
+        .test(|g| {
             g.dir("d")?;
             g.put("d/a", b"")?;
             g.list("d").ready()?;
             g.rename("d/a", "d/b").ready()?;
             g.list("d").has("entries", vec!["b".to_owned()], sorted)
-        },
-    ),
-    promise(
-        "listing.types",
-        "an entry has the file's type or an unknown type",
-        |g| {
+        }),
+    promise("listing.types")
+        .says("an entry has the file's type or an unknown type")
+        .test(|g| {
             g.dir("d")?;
             g.put("d/file", b"")?;
             g.dir("d/directory")?;
@@ -93,12 +76,10 @@ const PROMISES: &[Promise] = &[
                 g.is("getdents64", format!("d/{name}"), right, (&wanted, &seen))?;
             }
             Ok(())
-        },
-    ),
-    promise(
-        "listing.inodes",
-        "an entry has the inode number that stat returns",
-        |g| {
+        }),
+    promise("listing.inodes")
+        .says("an entry has the inode number that stat returns")
+        .test(|g| {
             g.dir("d")?;
             for number in 0..10 {
                 g.put(format!("d/{number}"), b"")?;
@@ -111,12 +92,10 @@ const PROMISES: &[Promise] = &[
                 g.same("getdents64", &name, "inode", (inode, entry.ino))?;
             }
             Ok(())
-        },
-    ),
-    promise(
-        "listing.dots",
-        "'.' and '..' are listed once, '.' with the directory's inode",
-        |g| {
+        }),
+    promise("listing.dots")
+        .says("'.' and '..' are listed once, '.' with the directory's inode")
+        .test(|g| {
             g.dir("d")?;
             let fd = directory(g, "d")?;
             let all = rest(g, &fd)?;
@@ -129,25 +108,25 @@ const PROMISES: &[Promise] = &[
             g.same("getdents64", "d", "times '.' and '..'", times)?;
             let inodes = (g.stat("d").ok()?.st_ino, dot[0]);
             g.same("getdents64", "d", "inode of '.'", inodes)
-        },
-    ),
-    promise("listing.rewind", "a rewound listing shows changes", |g| {
-        g.dir("d")?;
-        g.put("d/a", b"")?;
-        let fd = directory(g, "d")?;
-        rest(g, &fd)?;
-        g.put("d/b", b"")?;
-        g.unlink("d/a").ready()?;
-        back_to(g, &fd, 0)?;
-        let all = rest(g, &fd)?;
-        let shown = |name: &[u8]| all.iter().any(|entry| entry.name.to_bytes() == name);
-        let both = ((false, true), (shown(b"a"), shown(b"b")));
-        g.same("getdents64", "d", "'a' and 'b' listed", both)
-    }),
-    promise(
-        "listing.cookie",
-        "a listing resumes after the entry of the given cookie",
-        |g| {
+        }),
+    promise("listing.rewind")
+        .says("a rewound listing shows changes")
+        .test(|g| {
+            g.dir("d")?;
+            g.put("d/a", b"")?;
+            let fd = directory(g, "d")?;
+            rest(g, &fd)?;
+            g.put("d/b", b"")?;
+            g.unlink("d/a").ready()?;
+            back_to(g, &fd, 0)?;
+            let all = rest(g, &fd)?;
+            let shown = |name: &[u8]| all.iter().any(|entry| entry.name.to_bytes() == name);
+            let both = ((false, true), (shown(b"a"), shown(b"b")));
+            g.same("getdents64", "d", "'a' and 'b' listed", both)
+        }),
+    promise("listing.cookie")
+        .says("a listing resumes after the entry of the given cookie")
+        .test(|g| {
             filled(g)?;
             let fd = directory(g, "d")?;
             let all = rest(g, &fd)?;
@@ -163,12 +142,10 @@ const PROMISES: &[Promise] = &[
                 g.is("getdents64", "d", wanted == relisted, (&expected, &seen))?;
             }
             Ok(())
-        },
-    ),
-    promise(
-        "listing.while-removing",
-        "every entry is listed once while the directory is emptied during the listing",
-        |g| {
+        }),
+    promise("listing.while-removing")
+        .says("every entry is listed once while the directory is emptied during the listing")
+        .test(|g| {
             filled(g)?;
             let fd = directory(g, "d")?;
             let mut seen: BTreeMap<String, usize> = BTreeMap::new();
@@ -190,12 +167,10 @@ const PROMISES: &[Promise] = &[
                 }
             }
             once(g, &seen, 0..MANY)
-        },
-    ),
-    promise(
-        "listing.while-making",
-        "entries that stay are listed exactly once while others are created and removed",
-        |g| {
+        }),
+    promise("listing.while-making")
+        .says("entries that stay are listed exactly once while others are created and removed")
+        .test(|g| {
             filled(g)?;
             let fd = directory(g, "d")?;
             let mut seen: BTreeMap<String, usize> = BTreeMap::new();
@@ -223,12 +198,10 @@ const PROMISES: &[Promise] = &[
                 round += 1;
             }
             once(g, &seen, 0..MANY)
-        },
-    ),
-    promise(
-        "listing.removed-directory",
-        "a directory removed while it is open lists nothing",
-        |g| {
+        }),
+    promise("listing.removed-directory")
+        .says("a directory removed while it is open lists nothing")
+        .test(|g| {
             g.dir("d")?;
             let fd = directory(g, "d")?;
             g.rmdir("d").ready()?;
@@ -238,22 +211,18 @@ const PROMISES: &[Promise] = &[
             }
             let others = |all: Vec<Entry>| all.iter().filter(|entry| !entry.is_dots()).count();
             listed.has("entries", 0, others)
-        },
-    ),
-    promise(
-        "listing.not-a-directory",
-        "listing a file fails with ENOTDIR",
-        |g| {
+        }),
+    promise("listing.not-a-directory")
+        .says("listing a file fails with ENOTDIR")
+        .test(|g| {
             g.put("a", b"")?;
             let fd = g.open("a", OFlag::O_RDONLY).ready()?;
             let listed = some_of(g, &fd).result;
             g.did("getdents64", "a", listed).fails(Errno::ENOTDIR)
-        },
-    ),
-    promise(
-        "listing.same-order",
-        "a directory that does not change is always listed in the same order",
-        |g| {
+        }),
+    promise("listing.same-order")
+        .says("a directory that does not change is always listed in the same order")
+        .test(|g| {
             filled(g)?;
             let names = |all: Vec<Listed>| all.into_iter().map(|entry| entry.name);
             let one: Vec<CString> = names(g.list("d").ok()?).collect();
@@ -261,8 +230,7 @@ const PROMISES: &[Promise] = &[
             let same = |all| names(all).eq(one);
             g.list("d")
                 .shows(same, ("the same order twice", "another order"))
-        },
-    ),
+        }),
 ];
 
 /// Creates the directory `d` with many files.

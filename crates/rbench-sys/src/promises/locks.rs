@@ -10,23 +10,16 @@ use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, Flock, FlockArg, OFlag, fcntl};
 use nix::libc;
 
-use super::Group;
-use super::ground::{Breach, Did, Ground, Kept, Promise, promise};
-
-pub(super) const GROUP: Group = Group {
-    name: "locks",
-    about: "flock, POSIX and OFD locks: granted once, handed over, released",
-    promises: PROMISES,
-};
+use super::did::{Breach, Did, Kept};
+use super::ground::{Ground, Promise, promise};
 
 /// Time limit for a waiter to get a lock.
 const SOON: Duration = Duration::from_secs(10);
 
-const PROMISES: &[Promise] = &[
-    promise(
-        "locks.flock.once",
-        "an exclusive file lock is granted once",
-        |g| {
+pub(super) const PROMISES: &[Promise] = &[
+    promise("locks.flock.once")
+        .says("an exclusive file lock is granted once")
+        .test(|g| {
             let one = flock(g, g.file("a")?, FlockArg::LockExclusiveNonblock).able(&[])?;
             let two = g.reopened("a")?;
             flock(g, two, FlockArg::LockExclusiveNonblock).fails(Errno::EWOULDBLOCK)?;
@@ -34,22 +27,18 @@ const PROMISES: &[Promise] = &[
             flock(g, two, FlockArg::LockSharedNonblock).fails(Errno::EWOULDBLOCK)?;
             drop(one);
             Ok(())
-        },
-    ),
-    promise(
-        "locks.flock.shared",
-        "a shared lock is granted to many and blocks an exclusive one",
-        |g| {
+        }),
+    promise("locks.flock.shared")
+        .says("a shared lock is granted to many and blocks an exclusive one")
+        .test(|g| {
             let _one = flock(g, g.file("a")?, FlockArg::LockSharedNonblock).able(&[])?;
             let _two = flock(g, g.reopened("a")?, FlockArg::LockSharedNonblock).ok()?;
             let three = g.reopened("a")?;
             flock(g, three, FlockArg::LockExclusiveNonblock).fails(Errno::EWOULDBLOCK)
-        },
-    ),
-    promise(
-        "locks.flock.unlock",
-        "a released lock is granted again",
-        |g| {
+        }),
+    promise("locks.flock.unlock")
+        .says("a released lock is granted again")
+        .test(|g| {
             let one = flock(g, g.file("a")?, FlockArg::LockExclusiveNonblock).able(&[])?;
             let done = one.unlock().map_err(|(_, errno)| errno);
             let one = g.did("flock", "a", done).ok()?;
@@ -57,23 +46,19 @@ const PROMISES: &[Promise] = &[
             flock(g, two, FlockArg::LockExclusiveNonblock).ok()?;
             drop(one);
             Ok(())
-        },
-    ),
-    promise(
-        "locks.flock.close",
-        "closing the file releases its lock",
-        |g| {
+        }),
+    promise("locks.flock.close")
+        .says("closing the file releases its lock")
+        .test(|g| {
             drop(flock(g, g.file("a")?, FlockArg::LockExclusiveNonblock).able(&[])?);
             let two = g.reopened("a")?;
             flock(g, two, FlockArg::LockExclusiveNonblock)
                 .ok()
                 .map(drop)
-        },
-    ),
-    promise(
-        "locks.flock.hand-over",
-        "a waiter gets the lock when it is released",
-        |g| {
+        }),
+    promise("locks.flock.hand-over")
+        .says("a waiter gets the lock when it is released")
+        .test(|g| {
             let held = flock(g, g.file("a")?, FlockArg::LockExclusiveNonblock).able(&[])?;
             let next = g.reopened("a")?;
             let wait = move || {
@@ -85,12 +70,10 @@ const PROMISES: &[Promise] = &[
                 Ok(())
             };
             hand_over(g, "flock", wait, release)
-        },
-    ),
-    promise(
-        "locks.flock.convert",
-        "a shared lock without other holders can be upgraded to an exclusive one",
-        |g| {
+        }),
+    promise("locks.flock.convert")
+        .says("a shared lock without other holders can be upgraded to an exclusive one")
+        .test(|g| {
             let one = g.file("a")?;
             flock(g, g.reopened("a")?, FlockArg::LockSharedNonblock).able(&[])?;
             let held = flock(g, one, FlockArg::LockSharedNonblock).ok()?;
@@ -98,21 +81,17 @@ const PROMISES: &[Promise] = &[
             g.did("flock", "a", done).ok()?;
             let two = g.reopened("a")?;
             flock(g, two, FlockArg::LockSharedNonblock).fails(Errno::EWOULDBLOCK)
-        },
-    ),
-    promise(
-        "locks.posix.once",
-        "a process's lock blocks other processes",
-        |g| {
+        }),
+    promise("locks.posix.once")
+        .says("a process's lock blocks other processes")
+        .test(|g| {
             let (one, two) = two(g)?;
             posix(g, &one, range(libc::F_WRLCK, 0, 0)).able(&[])?;
             ofd(g, &two, range(libc::F_WRLCK, 0, 0)).fails_with(&TAKEN)
-        },
-    ),
-    promise(
-        "locks.posix.told",
-        "F_GETLK reports the lock of a process, with its range and process ID",
-        |g| {
+        }),
+    promise("locks.posix.told")
+        .says("F_GETLK reports the lock of a process, with its range and process ID")
+        .test(|g| {
             let (one, two) = two(g)?;
             posix(g, &one, range(libc::F_WRLCK, 100, 50)).able(&[])?;
             let lock = held(g, &two, 0, 0)?;
@@ -120,136 +99,110 @@ const PROMISES: &[Promise] = &[
             let expected = (libc::F_WRLCK, 100, 50, std::process::id() as i32);
             let what = "type, start, length, process";
             g.same("fcntl", "a", what, (expected, lock_fields))
-        },
-    ),
-    promise(
-        "locks.posix.ranges",
-        "a lock of a range leaves the rest of the file unlocked",
-        |g| {
+        }),
+    promise("locks.posix.ranges")
+        .says("a lock of a range leaves the rest of the file unlocked")
+        .test(|g| {
             let (one, two) = two(g)?;
             posix(g, &one, range(libc::F_WRLCK, 100, 100)).able(&[])?;
             free(g, &two, 0, 100, true)?;
             free(g, &two, 150, 10, false)?;
             free(g, &two, 200, 100, true)
-        },
-    ),
-    promise(
-        "locks.posix.split",
-        "unlocking the middle of a range leaves its ends locked",
-        |g| {
+        }),
+    promise("locks.posix.split")
+        .says("unlocking the middle of a range leaves its ends locked")
+        .test(|g| {
             let (one, two) = two(g)?;
             posix(g, &one, range(libc::F_WRLCK, 0, 300)).able(&[])?;
             posix(g, &one, range(libc::F_UNLCK, 100, 100)).ok()?;
             free(g, &two, 0, 100, false)?;
             free(g, &two, 100, 100, true)?;
             free(g, &two, 200, 100, false)
-        },
-    ),
-    promise(
-        "locks.posix.shared",
-        "a shared lock of a range blocks exclusive locks, not shared ones",
-        |g| {
+        }),
+    promise("locks.posix.shared")
+        .says("a shared lock of a range blocks exclusive locks, not shared ones")
+        .test(|g| {
             let (one, two) = two(g)?;
             posix(g, &one, range(libc::F_RDLCK, 0, 100)).able(&[])?;
             ofd(g, &two, range(libc::F_WRLCK, 0, 100)).fails_with(&TAKEN)?;
             ofd(g, &two, range(libc::F_RDLCK, 0, 100)).ok()
-        },
-    ),
-    promise(
-        "locks.posix.unlock",
-        "an unlocked range can be locked by others",
-        |g| {
+        }),
+    promise("locks.posix.unlock")
+        .says("an unlocked range can be locked by others")
+        .test(|g| {
             let (one, two) = two(g)?;
             posix(g, &one, range(libc::F_WRLCK, 0, 0)).able(&[])?;
             posix(g, &one, range(libc::F_UNLCK, 0, 0)).ok()?;
             ofd(g, &two, range(libc::F_WRLCK, 0, 0)).ok()
-        },
-    ),
-    promise(
-        "locks.posix.close",
-        "closing any descriptor of a file releases the process's locks of it",
-        |g| {
+        }),
+    promise("locks.posix.close")
+        .says("closing any descriptor of a file releases the process's locks of it")
+        .test(|g| {
             let (one, two) = two(g)?;
             posix(g, &one, range(libc::F_WRLCK, 0, 0)).able(&[])?;
             drop(g.reopened("a")?);
             free(g, &two, 0, 0, true)
-        },
-    ),
-    promise(
-        "locks.posix.large",
-        "ranges above 4 GiB can be locked",
-        |g| {
+        }),
+    promise("locks.posix.large")
+        .says("ranges above 4 GiB can be locked")
+        .test(|g| {
             const FAR: i64 = 5 << 30;
             let (one, two) = two(g)?;
             posix(g, &one, range(libc::F_WRLCK, FAR, 10)).able(&[Errno::EOVERFLOW])?;
             free(g, &two, FAR, 10, false)?;
             free(g, &two, FAR % (1 << 32), 10, true)
-        },
-    ),
-    promise(
-        "locks.posix.read-only",
-        "an exclusive lock of a file not open for writing fails with EBADF",
-        |g| {
+        }),
+    promise("locks.posix.read-only")
+        .says("an exclusive lock of a file not open for writing fails with EBADF")
+        .test(|g| {
             g.put("a", b"")?;
             let fd = g.open("a", OFlag::O_RDONLY).ready()?;
             posix(g, &fd, range(libc::F_WRLCK, 0, 0)).fails(Errno::EBADF)
-        },
-    ),
-    promise(
-        "locks.ofd.once",
-        "an open file's lock blocks other open files",
-        |g| {
+        }),
+    promise("locks.ofd.once")
+        .says("an open file's lock blocks other open files")
+        .test(|g| {
             let (one, two) = two(g)?;
             ofd(g, &one, range(libc::F_WRLCK, 0, 0)).able(&[Errno::EINVAL])?;
             ofd(g, &two, range(libc::F_WRLCK, 0, 0)).fails_with(&TAKEN)?;
             ofd(g, &two, range(libc::F_RDLCK, 0, 0)).fails_with(&TAKEN)
-        },
-    ),
-    promise(
-        "locks.ofd.ranges",
-        "open files can lock different ranges at the same time",
-        |g| {
+        }),
+    promise("locks.ofd.ranges")
+        .says("open files can lock different ranges at the same time")
+        .test(|g| {
             let (one, two) = two(g)?;
             ofd(g, &one, range(libc::F_WRLCK, 0, 100)).able(&[Errno::EINVAL])?;
             ofd(g, &two, range(libc::F_WRLCK, 100, 100)).ok()?;
             ofd(g, &two, range(libc::F_WRLCK, 50, 100)).fails_with(&TAKEN)
-        },
-    ),
-    promise(
-        "locks.ofd.shared",
-        "a shared lock is granted to many open files",
-        |g| {
+        }),
+    promise("locks.ofd.shared")
+        .says("a shared lock is granted to many open files")
+        .test(|g| {
             let (one, two) = two(g)?;
             ofd(g, &one, range(libc::F_RDLCK, 0, 0)).able(&[Errno::EINVAL])?;
             ofd(g, &two, range(libc::F_RDLCK, 0, 0)).ok()
-        },
-    ),
-    promise(
-        "locks.ofd.unlock",
-        "a lock that an open file releases is granted to another one",
-        |g| {
+        }),
+    promise("locks.ofd.unlock")
+        .says("a lock that an open file releases is granted to another one")
+        .test(|g| {
             let (one, two) = two(g)?;
             ofd(g, &one, range(libc::F_WRLCK, 0, 0)).able(&[Errno::EINVAL])?;
             ofd(g, &one, range(libc::F_UNLCK, 0, 0)).ok()?;
             ofd(g, &two, range(libc::F_WRLCK, 0, 0)).ok()
-        },
-    ),
-    promise(
-        "locks.ofd.close",
-        "an open file's lock is released when that file is closed, not when others are",
-        |g| {
+        }),
+    promise("locks.ofd.close")
+        .says("an open file's lock is released when that file is closed, not when others are")
+        .test(|g| {
             let (one, two) = two(g)?;
             ofd(g, &one, range(libc::F_WRLCK, 0, 0)).able(&[Errno::EINVAL])?;
             drop(g.reopened("a")?);
             ofd(g, &two, range(libc::F_WRLCK, 0, 0)).fails_with(&TAKEN)?;
             drop(one);
             ofd(g, &two, range(libc::F_WRLCK, 0, 0)).ok()
-        },
-    ),
-    promise(
-        "locks.ofd.hand-over",
-        "a waiter gets an open file's lock when it is released",
-        |g| {
+        }),
+    promise("locks.ofd.hand-over")
+        .says("a waiter gets an open file's lock when it is released")
+        .test(|g| {
             let (one, two) = two(g)?;
             ofd(g, &one, range(libc::F_WRLCK, 0, 0)).able(&[Errno::EINVAL])?;
             let wait = move || {
@@ -258,8 +211,7 @@ const PROMISES: &[Promise] = &[
             };
             let release = || ofd(g, &one, range(libc::F_UNLCK, 0, 0)).ok();
             hand_over(g, "fcntl", wait, release)
-        },
-    ),
+        }),
 ];
 
 /// Errors that show that another owner has the lock.

@@ -1,12 +1,14 @@
 //! Random operations against a model: on one file, byte for byte, and on a tree of names. A
 //! failing sequence is minimised to a few operations that show the failure.
 
+use std::fmt::Debug;
 use std::time::Instant;
 
+use nix::errno::Errno;
 use rbench_core::random::Stream;
 
-use super::Group;
-use super::ground::{Breach, Ground, promise};
+use super::did::{Breach, undecides};
+use super::ground::{Ground, Promise, promise};
 
 mod crew;
 mod file;
@@ -14,49 +16,33 @@ mod names;
 mod range;
 mod tree;
 
-pub(super) const GROUP: Group = Group {
-    name: "model",
-    about: "thousands of random operations against a model, shrunk to a short reproduction",
-    promises: &[
-        promise(
-            "model.file",
-            "random writes, reads, truncates, holes, copies and mappings of a file match a model",
-            check::<file::File>,
-        ),
-        promise(
-            "model.tree",
-            "random operations on the names of a tree match a model",
-            check::<tree::Tree>,
-        ),
-        promise(
-            "model.files",
-            "random operations match a model while each of four workers uses its own file",
-            crew::check::<file::File>,
-        ),
-        promise(
-            "model.trees",
-            "random operations match a model while each of four workers uses its own tree",
-            crew::check::<tree::Tree>,
-        ),
-        promise(
-            "model.shared-file",
-            "four concurrent workers read back what they write to their own ranges of one file",
-            crew::check::<range::Range>,
-        ),
-        promise(
-            "model.shared-names",
-            "four concurrent workers create, rename and remove their own names in one directory as in a model",
-            crew::check::<names::Names>,
-        ),
-    ],
-};
+pub(super) const PROMISES: &[Promise] = &[
+    promise("model.file")
+        .says("random writes, reads, truncates, holes, copies and mappings of a file match a model")
+        .test(check::<file::File>),
+    promise("model.tree")
+        .says("random operations on the names of a tree match a model")
+        .test(check::<tree::Tree>),
+    promise("model.files")
+        .says("random operations match a model while each of four workers uses its own file")
+        .test(crew::check::<file::File>),
+    promise("model.trees")
+        .says("random operations match a model while each of four workers uses its own tree")
+        .test(crew::check::<tree::Tree>),
+    promise("model.shared-file")
+        .says("four concurrent workers read back what they write to their own ranges of one file")
+        .test(crew::check::<range::Range>),
+    promise("model.shared-names")
+        .says("four concurrent workers create, rename and remove their own names in one directory as in a model")
+        .test(crew::check::<names::Names>),
+];
 
 /// Number of operations of a whole check.
 const OPERATIONS: usize = 10_000;
 
 /// An object of operations, with its model.
 trait Subject: Sized {
-    type Operation: Clone + std::fmt::Debug;
+    type Operation: Clone + Debug;
 
     /// Creates one under a new name.
     fn new(g: &Ground, number: usize) -> Result<Self, Breach>;
@@ -113,6 +99,22 @@ impl Wrong {
             ..Wrong::new(is(expected), is(seen))
         }
     }
+}
+
+/// The difference between the expected result of an operation and the file system's, unless they
+/// are `alike`.
+fn compared(
+    g: &Ground,
+    name: &str,
+    operation: &impl Debug,
+    [expected, seen]: [Result<(), Errno>; 2],
+    alike: bool,
+) -> Compared {
+    if expected.is_ok() && seen.is_err_and(undecides) {
+        g.did("random operations", name, seen).ok()?;
+    }
+    let is = |result| format!("{operation:?}: {result:?}");
+    Ok((!alike).then(|| Wrong::new(is(expected), is(seen))))
 }
 
 fn check<S: Subject>(g: &Ground) -> Result<(), Breach> {

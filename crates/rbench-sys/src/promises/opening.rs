@@ -8,26 +8,22 @@ use nix::fcntl::{AT_FDCWD, AtFlags, OFlag};
 use nix::sys::stat::FileStat;
 use nix::unistd::{Whence, linkat, lseek, read, write};
 
-use super::Group;
-use super::ground::{Breach, Did, Ground, NEW, Promise, pattern, promise};
+use super::did::{Breach, Did};
+use super::ground::{Ground, NEW, Promise, promise};
+use super::prepare::pattern;
 
-pub(super) const GROUP: Group = Group {
-    name: "open",
-    about: "O_CREAT, O_EXCL, O_TRUNC, O_APPEND, O_TMPFILE and others; many open files",
-    promises: PROMISES,
-};
-
-const PROMISES: &[Promise] = &[
-    promise("open.create.makes", "O_CREAT creates an empty file", |g| {
-        let fd = g.open("a", OFlag::O_CREAT | OFlag::O_RDWR).ok()?;
-        let found = || g.fstat("a", &fd);
-        found().has("size and links", (0, 1), |all| (all.st_size, all.st_nlink))?;
-        found().kind(nix::libc::S_IFREG)
-    }),
-    promise(
-        "open.create.keeps",
-        "O_CREAT opens an existing file unchanged",
-        |g| {
+pub(super) const PROMISES: &[Promise] = &[
+    promise("open.create.makes")
+        .says("O_CREAT creates an empty file")
+        .test(|g| {
+            let fd = g.open("a", OFlag::O_CREAT | OFlag::O_RDWR).ok()?;
+            let found = || g.fstat("a", &fd);
+            found().has("size and links", (0, 1), |all| (all.st_size, all.st_nlink))?;
+            found().kind(nix::libc::S_IFREG)
+        }),
+    promise("open.create.keeps")
+        .says("O_CREAT opens an existing file unchanged")
+        .test(|g| {
             g.put("a", b"content")?;
             g.chmod("a", 0o640).ready()?;
             let fd = g
@@ -35,23 +31,19 @@ const PROMISES: &[Promise] = &[
                 .ok()?;
             g.fstat("a", &fd).mode(0o640)?;
             g.holds_open("a", &fd, b"content")
-        },
-    ),
-    promise(
-        "open.truncate.empties",
-        "O_TRUNC empties a file and keeps its inode",
-        |g| {
+        }),
+    promise("open.truncate.empties")
+        .says("O_TRUNC empties a file and keeps its inode")
+        .test(|g| {
             g.put("a", b"content")?;
             let before = g.stat("a").ready()?.st_ino;
             g.open("a", OFlag::O_WRONLY | OFlag::O_TRUNC).ok()?;
             let part = |found: FileStat| (found.st_size, found.st_ino);
             g.stat("a").has("size and inode", (0, before), part)
-        },
-    ),
-    promise(
-        "open.exclusive.one-winner",
-        "if many threads create one name with O_EXCL, exactly one succeeds",
-        |g| {
+        }),
+    promise("open.exclusive.one-winner")
+        .says("if many threads create one name with O_EXCL, exactly one succeeds")
+        .test(|g| {
             const NAMES: usize = 20;
             let here = whole(g)?;
             let paths = (0..NAMES).map(|number| here.join(format!("name-{number}")));
@@ -74,24 +66,20 @@ const PROMISES: &[Promise] = &[
                 g.same("openat", &name, "successes", (1, won))?;
             }
             Ok(())
-        },
-    ),
-    promise(
-        "open.append.at-end",
-        "O_APPEND writes at the end, whatever the file position",
-        |g| {
+        }),
+    promise("open.append.at-end")
+        .says("O_APPEND writes at the end, whatever the file position")
+        .test(|g| {
             g.put("a", b"start")?;
             let fd = g.open("a", OFlag::O_RDWR | OFlag::O_APPEND).ready()?;
             g.did("lseek", "a", lseek(&fd, 0, Whence::SeekSet))
                 .ready()?;
             g.did("write", "a", write(&fd, b"-more")).ok()?;
             g.holds("a", b"start-more")
-        },
-    ),
-    promise(
-        "open.append.two",
-        "two descriptors that append write one after the other and lose nothing",
-        |g| {
+        }),
+    promise("open.append.two")
+        .says("two descriptors that append write one after the other and lose nothing")
+        .test(|g| {
             g.put("a", b"")?;
             let one = g.open("a", OFlag::O_WRONLY | OFlag::O_APPEND).ready()?;
             let two = g.open("a", OFlag::O_WRONLY | OFlag::O_APPEND).ready()?;
@@ -99,12 +87,10 @@ const PROMISES: &[Promise] = &[
                 g.did("write", "a", write(fd, bytes)).ok()?;
             }
             g.holds("a", b"1234")
-        },
-    ),
-    promise(
-        "open.append.many",
-        "if four threads append at the same time, no record is lost or torn",
-        |g| {
+        }),
+    promise("open.append.many")
+        .says("if four threads append at the same time, no record is lost or torn")
+        .test(|g| {
             const EACH: usize = 50;
             const LENGTH: usize = 100;
             g.put("a", b"")?;
@@ -129,32 +115,26 @@ const PROMISES: &[Promise] = &[
                 .chunks(LENGTH)
                 .filter(|part| part.iter().any(|byte| *byte != part[0]));
             g.same("pread64", "a", "torn records", (0, torn.count()))
-        },
-    ),
-    promise(
-        "open.read-only.write",
-        "a write to a file open only for reading fails with EBADF",
-        |g| {
+        }),
+    promise("open.read-only.write")
+        .says("a write to a file open only for reading fails with EBADF")
+        .test(|g| {
             g.put("a", b"x")?;
             let fd = g.open("a", OFlag::O_RDONLY).ready()?;
             g.did("write", "a", write(&fd, b"y")).fails(Errno::EBADF)
-        },
-    ),
-    promise(
-        "open.write-only.read",
-        "a read of a file open only for writing fails with EBADF",
-        |g| {
+        }),
+    promise("open.write-only.read")
+        .says("a read of a file open only for writing fails with EBADF")
+        .test(|g| {
             g.put("a", b"x")?;
             let fd = g.open("a", OFlag::O_WRONLY).ready()?;
             let mut buffer = [0; 10];
             g.did("read", "a", read(&fd, &mut buffer))
                 .fails(Errno::EBADF)
-        },
-    ),
-    promise(
-        "open.two.see-each-other",
-        "another descriptor reads immediately what one descriptor writes",
-        |g| {
+        }),
+    promise("open.two.see-each-other")
+        .says("another descriptor reads immediately what one descriptor writes")
+        .test(|g| {
             let one = g.file("a")?;
             let two = g.reopened("a")?;
             for number in 0..20_u8 {
@@ -164,12 +144,10 @@ const PROMISES: &[Promise] = &[
                 read.bytes(&[number; 100])?;
             }
             Ok(())
-        },
-    ),
-    promise(
-        "open.two.size",
-        "stat and another descriptor's fstat see the size after a write",
-        |g| {
+        }),
+    promise("open.two.size")
+        .says("stat and another descriptor's fstat see the size after a write")
+        .test(|g| {
             let one = g.file("a")?;
             let two = g.reopened("a")?;
             g.write("a", &one, &[1; 1000], 0).ready()?;
@@ -177,12 +155,10 @@ const PROMISES: &[Promise] = &[
             g.stat("a").size(1000)?;
             g.write("a", &two, &[1; 1000], 1000).ready()?;
             g.fstat("a", &one).size(2000)
-        },
-    ),
-    promise(
-        "open.position",
-        "each open file has its own position",
-        |g| {
+        }),
+    promise("open.position")
+        .says("each open file has its own position")
+        .test(|g| {
             g.put("a", b"0123456789")?;
             let one = g.open("a", OFlag::O_RDONLY).ready()?;
             let two = g.open("a", OFlag::O_RDONLY).ready()?;
@@ -194,73 +170,61 @@ const PROMISES: &[Promise] = &[
             next(&one).ok()?;
             next(&two).bytes(b"0123")?;
             next(&one).bytes(b"4567")
-        },
-    ),
-    promise(
-        "open.close-keeps",
-        "data is intact after close and reopen",
-        |g| {
+        }),
+    promise("open.close-keeps")
+        .says("data is intact after close and reopen")
+        .test(|g| {
             let content = pattern(100_000);
             g.put("a", &content)?;
             g.holds("a", &content)
-        },
-    ),
-    promise("open.sync", "fsync, fdatasync and O_SYNC succeed", |g| {
-        let fd = g.open("a", NEW | OFlag::O_SYNC).ok()?;
-        g.write("a", &fd, b"x", 0).ok()?;
-        g.fsync("a", &fd).ok()?;
-        g.did("fdatasync", "a", nix::unistd::fdatasync(&fd)).ok()
-    }),
-    promise(
-        "open.sync.directory",
-        "fsync of a directory succeeds",
-        |g| {
+        }),
+    promise("open.sync")
+        .says("fsync, fdatasync and O_SYNC succeed")
+        .test(|g| {
+            let fd = g.open("a", NEW | OFlag::O_SYNC).ok()?;
+            g.write("a", &fd, b"x", 0).ok()?;
+            g.fsync("a", &fd).ok()?;
+            g.did("fdatasync", "a", nix::unistd::fdatasync(&fd)).ok()
+        }),
+    promise("open.sync.directory")
+        .says("fsync of a directory succeeds")
+        .test(|g| {
             let fd = g.open(".", OFlag::O_RDONLY | OFlag::O_DIRECTORY).ready()?;
             g.fsync(".", &fd).able(&[Errno::EINVAL])
-        },
-    ),
-    promise(
-        "open.tmpfile.hidden",
-        "a file created with O_TMPFILE has no name",
-        |g| {
+        }),
+    promise("open.tmpfile.hidden")
+        .says("a file created with O_TMPFILE has no name")
+        .test(|g| {
             let fd = unnamed(g, OFlag::empty())?;
             g.write(".", &fd, b"content", 0).ok()?;
             g.list(".").count(0)?;
             g.fstat(".", &fd).links(0)?;
             g.holds_open(".", &fd, b"content")
-        },
-    ),
-    promise(
-        "open.tmpfile.named",
-        "linkat gives a file created with O_TMPFILE a name",
-        |g| {
+        }),
+    promise("open.tmpfile.named")
+        .says("linkat gives a file created with O_TMPFILE a name")
+        .test(|g| {
             let fd = unnamed(g, OFlag::empty())?;
             g.write(".", &fd, b"content", 0).ok()?;
             given_name(g, &fd).ok()?;
             g.holds("a", b"content")?;
             g.stat("a").links(1)
-        },
-    ),
-    promise(
-        "open.tmpfile.exclusive",
-        "linkat of a file created with O_TMPFILE and O_EXCL fails with ENOENT",
-        |g| given_name(g, &unnamed(g, OFlag::O_EXCL)?).fails(Errno::ENOENT),
-    ),
-    promise(
-        "open.path-only",
-        "read of a file opened with O_PATH fails with EBADF",
-        |g| {
+        }),
+    promise("open.tmpfile.exclusive")
+        .says("linkat of a file created with O_TMPFILE and O_EXCL fails with ENOENT")
+        .test(|g| given_name(g, &unnamed(g, OFlag::O_EXCL)?).fails(Errno::ENOENT)),
+    promise("open.path-only")
+        .says("read of a file opened with O_PATH fails with EBADF")
+        .test(|g| {
             g.put("a", b"x")?;
             let fd = g.open("a", OFlag::O_PATH).ok()?;
             let mut buffer = [0; 10];
             g.did("read", "a", read(&fd, &mut buffer))
                 .fails(Errno::EBADF)
-        },
-    ),
-    promise(
-        "open.many",
-        "200 files can be open at the same time, each with its own content",
-        |g| {
+        }),
+    promise("open.many")
+        .says("200 files can be open at the same time, each with its own content")
+        .test(|g| {
             let mut open = Vec::new();
             for number in 0..200 {
                 let name = format!("file-{number}");
@@ -272,12 +236,10 @@ const PROMISES: &[Promise] = &[
                 g.holds_open(name, fd, name.as_bytes())?;
             }
             Ok(())
-        },
-    ),
-    promise(
-        "open.same-many",
-        "one file can be open 200 times at the same time",
-        |g| {
+        }),
+    promise("open.same-many")
+        .says("one file can be open 200 times at the same time")
+        .test(|g| {
             g.put("a", b"content")?;
             let mut open = Vec::new();
             for _ in 0..200 {
@@ -287,8 +249,7 @@ const PROMISES: &[Promise] = &[
                 g.holds_open("a", fd, b"content")?;
             }
             Ok(())
-        },
-    ),
+        }),
 ];
 
 /// Creates a file without a name.

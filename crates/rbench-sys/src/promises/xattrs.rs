@@ -7,47 +7,45 @@ use nix::errno::Errno;
 use nix::libc;
 use nix::sys::stat::FileStat;
 
-use super::Group;
-use super::ground::{Breach, Did, Ground, Kept, Promise, as_root, pattern, promise};
+use super::did::{Breach, Did, Kept};
+use super::ground::{Ground, Promise, promise};
+use super::prepare::pattern;
 
-pub(super) const GROUP: Group = Group {
-    name: "xattr",
-    about: "extended attributes: setting, listing, removing, flags, limits",
-    promises: PROMISES,
-};
-
-const PROMISES: &[Promise] = &[
-    promise("xattr.set", "an attribute that was set is read back", |g| {
-        let fd = able(g)?;
-        set(g, &fd, "user.name", b"value", 0).ok()?;
-        value(g, &fd, "user.name", b"value")
-    }),
-    promise("xattr.bytes", "a value may hold any bytes", |g| {
-        let fd = able(g)?;
-        let bytes: Vec<u8> = (0..=255).collect();
-        set(g, &fd, "user.name", &bytes, 0).ok()?;
-        value(g, &fd, "user.name", &bytes)
-    }),
-    promise("xattr.empty", "an empty value is kept", |g| {
-        let fd = able(g)?;
-        set(g, &fd, "user.name", b"", 0).ok()?;
-        value(g, &fd, "user.name", b"")?;
-        names(g, &fd, &["user.name"])
-    }),
-    promise(
-        "xattr.replaces",
-        "setting an attribute again replaces its value",
-        |g| {
+pub(super) const PROMISES: &[Promise] = &[
+    promise("xattr.set")
+        .says("an attribute that was set is read back")
+        .test(|g| {
+            let fd = able(g)?;
+            set(g, &fd, "user.name", b"value", 0).ok()?;
+            value(g, &fd, "user.name", b"value")
+        }),
+    promise("xattr.bytes")
+        .says("a value may hold any bytes")
+        .test(|g| {
+            let fd = able(g)?;
+            let bytes: Vec<u8> = (0..=255).collect();
+            set(g, &fd, "user.name", &bytes, 0).ok()?;
+            value(g, &fd, "user.name", &bytes)
+        }),
+    promise("xattr.empty")
+        .says("an empty value is kept")
+        .test(|g| {
+            let fd = able(g)?;
+            set(g, &fd, "user.name", b"", 0).ok()?;
+            value(g, &fd, "user.name", b"")?;
+            names(g, &fd, &["user.name"])
+        }),
+    promise("xattr.replaces")
+        .says("setting an attribute again replaces its value")
+        .test(|g| {
             let fd = able(g)?;
             set(g, &fd, "user.name", b"a longer value", 0).ok()?;
             set(g, &fd, "user.name", b"short", 0).ok()?;
             value(g, &fd, "user.name", b"short")
-        },
-    ),
-    promise(
-        "xattr.several",
-        "several attributes keep their own values, and all are listed",
-        |g| {
+        }),
+    promise("xattr.several")
+        .says("several attributes keep their own values, and all are listed")
+        .test(|g| {
             let fd = able(g)?;
             let all: Vec<String> = (0..8).map(|number| format!("user.{number}")).collect();
             for name in &all {
@@ -57,40 +55,32 @@ const PROMISES: &[Promise] = &[
                 value(g, &fd, name, format!("value of {name}").as_bytes())?;
             }
             names(g, &fd, &all)
-        },
-    ),
-    promise(
-        "xattr.create.exists",
-        "XATTR_CREATE of an existing attribute fails with EEXIST",
-        |g| {
+        }),
+    promise("xattr.create.exists")
+        .says("XATTR_CREATE of an existing attribute fails with EEXIST")
+        .test(|g| {
             let fd = able(g)?;
             set(g, &fd, "user.name", b"old", libc::XATTR_CREATE).ok()?;
             set(g, &fd, "user.name", b"new", libc::XATTR_CREATE).fails(Errno::EEXIST)?;
             value(g, &fd, "user.name", b"old")
-        },
-    ),
-    promise(
-        "xattr.replace.missing",
-        "XATTR_REPLACE of a missing attribute fails with ENODATA",
-        |g| {
+        }),
+    promise("xattr.replace.missing")
+        .says("XATTR_REPLACE of a missing attribute fails with ENODATA")
+        .test(|g| {
             let fd = able(g)?;
             set(g, &fd, "user.name", b"new", libc::XATTR_REPLACE).fails(Errno::ENODATA)?;
             names(g, &fd, &[""; 0])
-        },
-    ),
-    promise(
-        "xattr.missing",
-        "reading or removing a missing attribute fails with ENODATA",
-        |g| {
+        }),
+    promise("xattr.missing")
+        .says("reading or removing a missing attribute fails with ENODATA")
+        .test(|g| {
             let fd = able(g)?;
             get(g, &fd, "user.name", 100).fails(Errno::ENODATA)?;
             remove(g, &fd, "user.name").fails(Errno::ENODATA)
-        },
-    ),
-    promise(
-        "xattr.remove",
-        "a removed attribute is gone, and the others stay",
-        |g| {
+        }),
+    promise("xattr.remove")
+        .says("a removed attribute is gone, and the others stay")
+        .test(|g| {
             let fd = able(g)?;
             set(g, &fd, "user.a", b"a", 0).ready()?;
             set(g, &fd, "user.b", b"b", 0).ready()?;
@@ -98,21 +88,17 @@ const PROMISES: &[Promise] = &[
             get(g, &fd, "user.a", 100).fails(Errno::ENODATA)?;
             value(g, &fd, "user.b", b"b")?;
             names(g, &fd, &["user.b"])
-        },
-    ),
-    promise(
-        "xattr.small-buffer",
-        "a buffer that is too small fails with ERANGE",
-        |g| {
+        }),
+    promise("xattr.small-buffer")
+        .says("a buffer that is too small fails with ERANGE")
+        .test(|g| {
             let fd = able(g)?;
             set(g, &fd, "user.name", b"0123456789", 0).ready()?;
             get(g, &fd, "user.name", 5).fails(Errno::ERANGE)
-        },
-    ),
-    promise(
-        "xattr.size",
-        "without a buffer, getxattr returns the length of the value",
-        |g| {
+        }),
+    promise("xattr.size")
+        .says("without a buffer, getxattr returns the length of the value")
+        .test(|g| {
             let fd = able(g)?;
             set(g, &fd, "user.name", b"0123456789", 0).ready()?;
             let name = named("user.name");
@@ -121,12 +107,10 @@ const PROMISES: &[Promise] = &[
                 unsafe { libc::fgetxattr(fd.as_raw_fd(), name.as_ptr(), std::ptr::null_mut(), 0) };
             let length = g.did("fgetxattr", "a", Errno::result(n));
             length.has("length", 10, |length| length)
-        },
-    ),
-    promise(
-        "xattr.name-length",
-        "a name of 255 bytes is kept, and a longer one fails with ERANGE",
-        |g| {
+        }),
+    promise("xattr.name-length")
+        .says("a name of 255 bytes is kept, and a longer one fails with ERANGE")
+        .test(|g| {
             let fd = able(g)?;
             let name = format!("user.{}", "n".repeat(250));
             set(g, &fd, &name, b"value", 0).able(&[
@@ -137,17 +121,17 @@ const PROMISES: &[Promise] = &[
             value(g, &fd, &name, b"value")?;
             set(g, &fd, &format!("{name}n"), b"value", 0)
                 .fails_with(&[Errno::ERANGE, Errno::ENAMETOOLONG])
-        },
-    ),
-    promise("xattr.value-1000", "a value of 1000 bytes is kept", |g| {
-        let fd = able(g)?;
-        set(g, &fd, "user.name", &pattern(1000), 0).able(&[Errno::ENOSPC, Errno::E2BIG])?;
-        value(g, &fd, "user.name", &pattern(1000))
-    }),
-    promise(
-        "xattr.value-64k",
-        "a value of 64 KiB is kept in full or refused",
-        |g| {
+        }),
+    promise("xattr.value-1000")
+        .says("a value of 1000 bytes is kept")
+        .test(|g| {
+            let fd = able(g)?;
+            set(g, &fd, "user.name", &pattern(1000), 0).able(&[Errno::ENOSPC, Errno::E2BIG])?;
+            value(g, &fd, "user.name", &pattern(1000))
+        }),
+    promise("xattr.value-64k")
+        .says("a value of 64 KiB is kept in full or refused")
+        .test(|g| {
             let fd = able(g)?;
             let refused = [Errno::ENOSPC, Errno::E2BIG, Errno::ERANGE, Errno::EINVAL];
             let done = set(g, &fd, "user.name", &pattern(65_536), 0);
@@ -156,35 +140,31 @@ const PROMISES: &[Promise] = &[
             }
             done.able(&[Errno::EIO])?;
             value(g, &fd, "user.name", &pattern(65_536))
-        },
-    ),
-    promise(
-        "xattr.value-too-long",
-        "a value above 64 KiB fails with E2BIG",
-        |g| {
+        }),
+    promise("xattr.value-too-long")
+        .says("a value above 64 KiB fails with E2BIG")
+        .test(|g| {
             let fd = able(g)?;
             set(g, &fd, "user.name", &pattern(65_537), 0).fails(Errno::E2BIG)
-        },
-    ),
-    promise(
-        "xattr.unknown-space",
-        "a name outside all namespaces fails with EOPNOTSUPP",
-        |g| {
+        }),
+    promise("xattr.unknown-space")
+        .says("a name outside all namespaces fails with EOPNOTSUPP")
+        .test(|g| {
             let fd = able(g)?;
             set(g, &fd, "nothing.name", b"value", 0).fails_with(&[Errno::EOPNOTSUPP, Errno::EINVAL])
-        },
-    ),
-    promise("xattr.directory", "directories can have attributes", |g| {
-        able(g)?;
-        g.dir("d")?;
-        let fd = g.open("d", nix::fcntl::OFlag::O_RDONLY).ready()?;
-        set(g, &fd, "user.name", b"value", 0).ok()?;
-        value(g, &fd, "user.name", b"value")
-    }),
-    promise(
-        "xattr.ctime",
-        "setting an attribute changes the change time",
-        |g| {
+        }),
+    promise("xattr.directory")
+        .says("directories can have attributes")
+        .test(|g| {
+            able(g)?;
+            g.dir("d")?;
+            let fd = g.open("d", nix::fcntl::OFlag::O_RDONLY).ready()?;
+            set(g, &fd, "user.name", b"value", 0).ok()?;
+            value(g, &fd, "user.name", b"value")
+        }),
+    promise("xattr.ctime")
+        .says("setting an attribute changes the change time")
+        .test(|g| {
             let fd = able(g)?;
             let time = |all: FileStat| (all.st_ctime, all.st_ctime_nsec);
             let before = time(g.stat("a").ok()?);
@@ -192,59 +172,52 @@ const PROMISES: &[Promise] = &[
             set(g, &fd, "user.name", b"value", 0).ready()?;
             let words = ("a later change time", "the previous one");
             g.stat("a").shows(|all| time(all) > before, words)
-        },
-    ),
-    promise(
-        "xattr.keeps-mtime",
-        "setting an attribute keeps the modification time",
-        |g| {
+        }),
+    promise("xattr.keeps-mtime")
+        .says("setting an attribute keeps the modification time")
+        .test(|g| {
             let fd = able(g)?;
             let time = nix::sys::time::TimeSpec::new(1_000_000_000, 0);
             g.utimens("a", time, time).ready()?;
             set(g, &fd, "user.name", b"value", 0).ready()?;
             g.stat("a").modified(1_000_000_000)
-        },
-    ),
-    promise("xattr.rename", "a renamed file keeps its attributes", |g| {
-        let fd = able(g)?;
-        set(g, &fd, "user.name", b"value", 0).ready()?;
-        drop(fd);
-        g.rename("a", "b").ready()?;
-        let fd = g.reopened("b")?;
-        value(g, &fd, "user.name", b"value")
-    }),
-    promise(
-        "xattr.new-file",
-        "a new file with a removed file's name has none of its attributes",
-        |g| {
+        }),
+    promise("xattr.rename")
+        .says("a renamed file keeps its attributes")
+        .test(|g| {
+            let fd = able(g)?;
+            set(g, &fd, "user.name", b"value", 0).ready()?;
+            drop(fd);
+            g.rename("a", "b").ready()?;
+            let fd = g.reopened("b")?;
+            value(g, &fd, "user.name", b"value")
+        }),
+    promise("xattr.new-file")
+        .says("a new file with a removed file's name has none of its attributes")
+        .test(|g| {
             let fd = able(g)?;
             set(g, &fd, "user.name", b"value", 0).ready()?;
             drop(fd);
             g.unlink("a").ready()?;
             let fd = g.file("a")?;
             names(g, &fd, &[""; 0])
-        },
-    ),
-    promise(
-        "xattr.keeps-content",
-        "setting attributes changes neither content nor size",
-        |g| {
+        }),
+    promise("xattr.keeps-content")
+        .says("setting attributes changes neither content nor size")
+        .test(|g| {
             let fd = able(g)?;
             g.write("a", &fd, b"content", 0).ready()?;
             set(g, &fd, "user.name", &pattern(500), 0).ready()?;
             g.stat("a").size(7)?;
             g.holds("a", b"content")
-        },
-    ),
-    as_root(
-        "xattr.trusted",
-        "root can keep attributes in the namespace 'trusted.'",
-        |g| {
+        }),
+    promise("xattr.trusted")
+        .says("root can keep attributes in the namespace 'trusted.'")
+        .test_as_root(|g| {
             let fd = able(g)?;
             set(g, &fd, "trusted.name", b"value", 0).able(&[Errno::EPERM])?;
             value(g, &fd, "trusted.name", b"value")
-        },
-    ),
+        }),
 ];
 
 fn named(name: &str) -> CString {

@@ -3,7 +3,8 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use super::super::ground::{Breach, Ground};
+use super::super::did::Breach;
+use super::super::ground::Ground;
 use super::{OPERATIONS, Subject, run};
 
 /// Number of workers.

@@ -9,7 +9,8 @@ use nix::unistd::{ftruncate, write};
 use rbench_core::random::Stream;
 
 use super::super::content::Mapping;
-use super::super::ground::{Breach, Ground};
+use super::super::did::Breach;
+use super::super::ground::Ground;
 use super::{Compared, Numbered, Subject, Wrong};
 
 /// The longest file, bytes.

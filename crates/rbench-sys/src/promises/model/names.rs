@@ -6,9 +6,10 @@ use nix::errno::Errno;
 use nix::fcntl::OFlag;
 use rbench_core::random::Stream;
 
-use super::super::ground::{Breach, Ground, undecides};
+use super::super::did::Breach;
+use super::super::ground::Ground;
 use super::crew::whose;
-use super::{Compared, Subject, Wrong};
+use super::{Compared, Subject, Wrong, compared};
 
 /// Number of a worker's names.
 const NAMES: u64 = 12;
@@ -163,14 +164,10 @@ impl Subject for Names {
         if matches!(operation, Operation::Link(..)) && seen.is_err_and(|e| none.contains(&e)) {
             return Ok(None);
         }
-        if expected.is_ok() && seen.is_err_and(undecides) {
-            g.did("random operations", &self.before, seen).ok()?;
-        }
-        if expected != seen {
-            return Ok(Some(Wrong::new(
-                format!("{operation:?}: {expected:?}"),
-                format!("{operation:?}: {seen:?}"),
-            )));
+        let both = [expected, seen];
+        let wrong = compared(g, &self.before, operation, both, expected == seen)?;
+        if wrong.is_some() {
+            return Ok(wrong);
         }
         if seen.is_ok() {
             self.learn(g, operation)?;

@@ -5,7 +5,8 @@ use std::os::fd::OwnedFd;
 use nix::fcntl::OFlag;
 use rbench_core::random::Stream;
 
-use super::super::ground::{Breach, Ground};
+use super::super::did::Breach;
+use super::super::ground::Ground;
 use super::crew::whose;
 use super::file::{data, difference};
 use super::{Compared, Numbered, Subject, Wrong};

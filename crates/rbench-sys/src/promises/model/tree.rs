@@ -7,8 +7,9 @@ use nix::fcntl::OFlag;
 use rbench_core::random::Stream;
 use rbench_core::request::Kind;
 
-use super::super::ground::{Breach, Ground, undecides};
-use super::{Compared, Subject, Wrong};
+use super::super::did::Breach;
+use super::super::ground::Ground;
+use super::{Compared, Subject, Wrong, compared};
 use crate::trace::Model;
 
 /// The object of a name; for a file, the number in it.
@@ -191,18 +192,11 @@ impl Subject for Tree {
         }
         let expected = self.expect(number, operation);
         let seen = self.carry_out(g, number, operation)?;
-        if let Err(errno) = seen
-            && expected.is_ok()
-            && undecides(errno)
-        {
-            g.did("random operations", &self.root, seen).ok()?;
-        }
         // Where several errors apply, the choice is not promised.
-        if expected.is_ok() != seen.is_ok() {
-            return Ok(Some(Wrong::new(
-                format!("{operation:?}: {expected:?}"),
-                format!("{operation:?}: {seen:?}"),
-            )));
+        let alike = expected.is_ok() == seen.is_ok();
+        let wrong = compared(g, &self.root, operation, [expected, seen], alike)?;
+        if wrong.is_some() {
+            return Ok(wrong);
         }
         self.steps += 1;
         // A short sequence is compared after every step.

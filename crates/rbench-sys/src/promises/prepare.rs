@@ -11,46 +11,39 @@ use nix::sys::prctl;
 use nix::sys::uio::{pread, pwrite};
 use nix::unistd::{Gid, Uid, setfsgid, setfsuid};
 
-use super::{Breach, Did, Ground, Kept, NEW};
+use super::did::{Breach, Did, Kept};
+use super::ground::{Ground, NEW};
 
 impl Ground<'_> {
     /// Creates a file, open for reading and writing.
-    pub(in crate::promises) fn file(&self, name: impl AsRef<Path>) -> Result<OwnedFd, Breach> {
+    pub(super) fn file(&self, name: impl AsRef<Path>) -> Result<OwnedFd, Breach> {
         self.open(name, NEW).ready()
     }
 
     /// Opens a file for reading and writing.
-    pub(in crate::promises) fn reopened(&self, name: impl AsRef<Path>) -> Result<OwnedFd, Breach> {
+    pub(super) fn reopened(&self, name: impl AsRef<Path>) -> Result<OwnedFd, Breach> {
         self.open(name, OFlag::O_RDWR).ready()
     }
 
     /// Creates a file with this content, and closes it.
-    pub(in crate::promises) fn put(
-        &self,
-        name: impl AsRef<Path>,
-        content: &[u8],
-    ) -> Result<(), Breach> {
+    pub(super) fn put(&self, name: impl AsRef<Path>, content: &[u8]) -> Result<(), Breach> {
         let fd = self.file(&name)?;
         self.write(&name, &fd, content, 0).ready()
     }
 
     /// Creates a file with this content, and opens it for reading and writing.
-    pub(in crate::promises) fn filled(
-        &self,
-        name: &str,
-        content: &[u8],
-    ) -> Result<OwnedFd, Breach> {
+    pub(super) fn filled(&self, name: &str, content: &[u8]) -> Result<OwnedFd, Breach> {
         self.put(name, content)?;
         self.reopened(name)
     }
 
     /// Creates a directory that its owner, group and others may use.
-    pub(in crate::promises) fn dir(&self, name: impl AsRef<Path>) -> Result<(), Breach> {
+    pub(super) fn dir(&self, name: impl AsRef<Path>) -> Result<(), Breach> {
         self.mkdir(name, 0o755).ready()
     }
 
     /// Writes all bytes.
-    pub(in crate::promises) fn write(
+    pub(super) fn write(
         &self,
         name: impl AsRef<Path>,
         fd: impl AsFd,
@@ -74,7 +67,7 @@ impl Ground<'_> {
     }
 
     /// Reads up to `length` bytes from `offset` on.
-    pub(in crate::promises) fn read(
+    pub(super) fn read(
         &self,
         name: impl AsRef<Path>,
         fd: impl AsFd,
@@ -99,46 +92,36 @@ impl Ground<'_> {
     }
 
     /// Expects a file to have exactly this content, by the promise.
-    pub(in crate::promises) fn holds(&self, name: impl AsRef<Path>, content: &[u8]) -> Kept {
+    pub(super) fn holds(&self, name: impl AsRef<Path>, content: &[u8]) -> Kept {
         let fd = self.open(&name, OFlag::O_RDONLY).ok()?;
         self.holds_open(name, fd, content)
     }
 
     /// Expects an open file to have exactly this content, by the promise.
-    pub(in crate::promises) fn holds_open(
-        &self,
-        name: impl AsRef<Path>,
-        fd: impl AsFd,
-        content: &[u8],
-    ) -> Kept {
+    pub(super) fn holds_open(&self, name: impl AsRef<Path>, fd: impl AsFd, content: &[u8]) -> Kept {
         self.read(name, fd, content.len() + 1, 0).bytes(content)
     }
 
     /// Expects a name not to exist, by the promise.
-    pub(in crate::promises) fn gone(&self, name: impl AsRef<Path>) -> Kept {
+    pub(super) fn gone(&self, name: impl AsRef<Path>) -> Kept {
         self.lstat(name).fails(Errno::ENOENT)
     }
 
     /// Expects a name to exist, by the promise.
-    pub(in crate::promises) fn there(&self, name: impl AsRef<Path>) -> Kept {
+    pub(super) fn there(&self, name: impl AsRef<Path>) -> Kept {
         self.lstat(name).ok().map(drop)
     }
 
     /// The mode bits that new files of this process lack.
-    pub(in crate::promises) fn umask(&self) -> Result<u32, Breach> {
+    pub(super) fn umask(&self) -> Result<u32, Breach> {
         let status = std::fs::read_to_string("/proc/thread-self/status").unwrap_or_default();
-        let line = status.lines().find_map(|line| line.strip_prefix("Umask:"));
-        let mask = line.and_then(|text| u32::from_str_radix(text.trim(), 8).ok());
+        let mask = crate::proc::field(&status, "Umask:");
+        let mask = mask.and_then(|text| u32::from_str_radix(text, 8).ok());
         mask.ok_or_else(|| self.undecided("umask", "the umask is unknown"))
     }
 
     /// Runs calls as a user who is not root, in this group. Afterwards the thread is root again.
-    pub(in crate::promises) fn as_user(
-        &self,
-        user: u32,
-        group: u32,
-        calls: impl FnOnce() -> Kept,
-    ) -> Kept {
+    pub(super) fn as_user(&self, user: u32, group: u32, calls: impl FnOnce() -> Kept) -> Kept {
         /// True if the process can be traced and dumped, which the kernel disables when a process
         /// changes its user.
         struct Back(bool);
@@ -173,7 +156,7 @@ impl Ground<'_> {
 
     /// Waits until the file system's clock has advanced, so that later changes get a different
     /// time than earlier ones.
-    pub(in crate::promises) fn tick(&self) -> Result<(), Breach> {
+    pub(super) fn tick(&self) -> Result<(), Breach> {
         const LONGEST: Duration = Duration::from_millis(2500);
         let start = Instant::now();
         let stamp = |number: u32| {
@@ -197,6 +180,6 @@ impl Ground<'_> {
 }
 
 /// Bytes that differ everywhere and are never zero.
-pub(in crate::promises) fn pattern(length: usize) -> Vec<u8> {
+pub(super) fn pattern(length: usize) -> Vec<u8> {
     (0..length).map(|i| (i * 7 + i / 251) as u8 | 1).collect()
 }

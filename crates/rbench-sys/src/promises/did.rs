@@ -1,16 +1,100 @@
 //! Calls that were made, and conclusions from their answers.
 
-use std::ffi::OsString;
+use std::ffi::{CString, OsString};
 use std::fmt::Debug;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use nix::errno::Errno;
 use nix::libc;
 use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit};
 use nix::sys::stat::FileStat;
+use rbench_core::message::path;
 use rbench_core::units::counted;
+use serde::{Deserialize, Serialize, Serializer};
 
-use super::{Breach, Evidence, Kept, Listed, Verdict};
+use crate::workdir::WorkDir;
+
+/// The result of testing a promise.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Verdict {
+    /// It is kept; the amount that was tested, if it depends on the time, or empty.
+    Holds(String),
+    /// It is broken.
+    Broken(Evidence),
+    /// The file system reports that it does not support it.
+    Unsupported(Evidence),
+    /// It could not be decided: a requirement was not met.
+    Undecided(Evidence),
+    /// It was not tested, for this reason.
+    LeftOut(String),
+}
+
+/// The basis of a verdict.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Evidence {
+    /// The expected result.
+    pub expected: String,
+    /// The actual result.
+    pub seen: String,
+    /// The system call.
+    pub call: String,
+    /// With what it failed; `None`: it did something else.
+    #[serde(with = "rbench_core::message::errno")]
+    pub errno: Option<Errno>,
+    /// Path of the tested object.
+    #[serde(serialize_with = "named", deserialize_with = "path::deserialize")]
+    pub path: PathBuf,
+}
+
+/// For other ranks, where a path by way of a descriptor leads elsewhere.
+fn named<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
+    path::serialize(&WorkDir::named(path), serializer)
+}
+
+/// The result of an attempt: success, or the reason why it went no further.
+pub(super) type Kept = Result<(), Breach>;
+
+/// The reason why an attempt ended early.
+#[derive(Debug)]
+pub(super) struct Breach(pub(super) Box<Verdict>);
+
+impl Breach {
+    /// The reason why it is not tested here.
+    pub(super) fn left_out(why: impl Into<String>) -> Breach {
+        Breach(Box::new(Verdict::LeftOut(why.into())))
+    }
+}
+
+impl Evidence {
+    /// An observation of a call, without an error.
+    pub fn new(call: &str, seen: impl Into<String>, path: impl Into<PathBuf>) -> Evidence {
+        Evidence {
+            expected: String::new(),
+            seen: seen.into(),
+            call: call.to_owned(),
+            errno: None,
+            path: path.into(),
+        }
+    }
+
+    /// The observation in addition to the error; empty if the error is all.
+    pub fn beyond_the_error(&self) -> String {
+        match self.errno {
+            Some(errno) if self.seen == described(errno) => String::new(),
+            Some(_) => self.seen.clone(),
+            None if self.expected.is_empty() => self.seen.clone(),
+            None => format!("{}, not {}", self.seen, self.expected),
+        }
+    }
+}
+
+/// An entry of a listing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Listed {
+    pub(super) name: CString,
+    pub(super) ino: u64,
+    pub(super) kind: Option<nix::dir::Type>,
+}
 
 pub(super) fn failed(call: &str, errno: Errno, path: PathBuf) -> Evidence {
     Evidence {
@@ -33,7 +117,7 @@ pub(super) const UNDECIDED: [Errno; 6] = [
 ];
 
 /// True if an error shows nothing about a promise.
-pub(in crate::promises) fn undecides(errno: Errno) -> bool {
+pub(super) fn undecides(errno: Errno) -> bool {
     let limited = || {
         // Unknown counts as no limit.
         let limit = getrlimit(Resource::RLIMIT_FSIZE);
@@ -47,12 +131,12 @@ const UNSUPPORTED: [Errno; 3] = [Errno::EOPNOTSUPP, Errno::ENOSYS, Errno::ENOTTY
 
 /// A call that was made: its object and its result.
 #[must_use]
-pub(in crate::promises) struct Did<T> {
+pub(super) struct Did<T> {
     pub(super) call: &'static str,
     pub(super) path: PathBuf,
     /// True if the test must end, so that no conclusion is drawn.
     pub(super) stopped: bool,
-    pub(in crate::promises) result: Result<T, Errno>,
+    pub(super) result: Result<T, Errno>,
 }
 
 impl<T> Did<T> {
@@ -82,7 +166,7 @@ impl<T> Did<T> {
     }
 
     /// Expects success, by the promise.
-    pub(in crate::promises) fn ok(self) -> Result<T, Breach> {
+    pub(super) fn ok(self) -> Result<T, Breach> {
         let this = self.going_on()?;
         match this.result {
             Ok(done) => Ok(done),
@@ -93,7 +177,7 @@ impl<T> Did<T> {
 
     /// Like [`Did::ok`], but the file system may report that it does not support the call, also
     /// with one of `more`.
-    pub(in crate::promises) fn able(self, more: &[Errno]) -> Result<T, Breach> {
+    pub(super) fn able(self, more: &[Errno]) -> Result<T, Breach> {
         match self.result {
             Err(errno) if UNSUPPORTED.contains(&errno) || more.contains(&errno) => {
                 Err(self.breach(Verdict::Unsupported, errno))
@@ -103,7 +187,7 @@ impl<T> Did<T> {
     }
 
     /// Expects success of a call that only prepares the test.
-    pub(in crate::promises) fn ready(self) -> Result<T, Breach> {
+    pub(super) fn ready(self) -> Result<T, Breach> {
         let this = self.going_on()?;
         match this.result {
             Ok(done) => Ok(done),
@@ -112,7 +196,7 @@ impl<T> Did<T> {
     }
 
     /// Expects that `part` of the answer is this, by the promise.
-    pub(in crate::promises) fn has<V: PartialEq + Debug>(
+    pub(super) fn has<V: PartialEq + Debug>(
         self,
         what: &str,
         expected: V,
@@ -139,7 +223,7 @@ impl<T> Did<T> {
     }
 
     /// Expects an answer that fulfils a condition, by the promise.
-    pub(in crate::promises) fn shows(
+    pub(super) fn shows(
         self,
         right: impl FnOnce(T) -> bool,
         (expected, seen): (&str, &str),
@@ -150,7 +234,7 @@ impl<T> Did<T> {
 
     /// Expects failure with this error, unless the file system reports that it does not support the
     /// call, also with one of `more`.
-    pub(in crate::promises) fn fails_if_able(self, errno: Errno, more: &[Errno]) -> Kept {
+    pub(super) fn fails_if_able(self, errno: Errno, more: &[Errno]) -> Kept {
         match self.result {
             Err(errno) if UNSUPPORTED.contains(&errno) || more.contains(&errno) => {
                 self.able(more).map(drop)
@@ -160,12 +244,12 @@ impl<T> Did<T> {
     }
 
     /// Expects failure with this error, by the promise.
-    pub(in crate::promises) fn fails(self, errno: Errno) -> Kept {
+    pub(super) fn fails(self, errno: Errno) -> Kept {
         self.fails_with(&[errno])
     }
 
     /// Expects failure with one of these errors, by the promise.
-    pub(in crate::promises) fn fails_with(self, errors: &[Errno]) -> Kept {
+    pub(super) fn fails_with(self, errors: &[Errno]) -> Kept {
         let this = self.going_on()?;
         let (seen, errno) = match &this.result {
             Err(errno) if errors.contains(errno) => return Ok(()),
@@ -189,58 +273,58 @@ impl<T> Did<T> {
 
 impl Did<FileStat> {
     /// Expects this size, by the promise.
-    pub(in crate::promises) fn size(self, expected: i64) -> Kept {
+    pub(super) fn size(self, expected: i64) -> Kept {
         self.has("size", expected, |found| found.st_size)
     }
 
     /// Expects this number of links, by the promise.
-    pub(in crate::promises) fn links(self, expected: libc::nlink_t) -> Kept {
+    pub(super) fn links(self, expected: libc::nlink_t) -> Kept {
         self.has("links", expected, |found| found.st_nlink)
     }
 
     /// Expects this inode, by the promise.
-    pub(in crate::promises) fn inode(self, expected: u64) -> Kept {
+    pub(super) fn inode(self, expected: u64) -> Kept {
         self.has("inode", expected, |found| found.st_ino)
     }
 
     /// Expects this time of modification in s, by the promise.
-    pub(in crate::promises) fn modified(self, expected: i64) -> Kept {
+    pub(super) fn modified(self, expected: i64) -> Kept {
         self.has("modified", expected, |found| found.st_mtime)
     }
 
     /// Expects this owner and group, by the promise.
-    pub(in crate::promises) fn owners(self, user: u32, group: u32) -> Kept {
+    pub(super) fn owners(self, user: u32, group: u32) -> Kept {
         let part = |found: FileStat| (found.st_uid, found.st_gid);
         self.has("owner and group", (user, group), part)
     }
 
     /// Expects these mode bits, by the promise.
-    pub(in crate::promises) fn mode(self, expected: u32) -> Kept {
+    pub(super) fn mode(self, expected: u32) -> Kept {
         self.mode_of(0o7777, expected)
     }
 
     /// Expects these of the mode bits in `mask`, by the promise.
-    pub(in crate::promises) fn mode_of(self, mask: u32, expected: u32) -> Kept {
+    pub(super) fn mode_of(self, mask: u32, expected: u32) -> Kept {
         let octal = |mode: u32| format!("mode {mode:04o}");
         self.has_in_words(expected, |found| found.st_mode & mask, octal)
     }
 
     /// Expects this type (`S_IF…`), by the promise.
-    pub(in crate::promises) fn kind(self, expected: u32) -> Kept {
+    pub(super) fn kind(self, expected: u32) -> Kept {
         self.has_in_words(expected, |found| found.st_mode & libc::S_IFMT, type_of)
     }
 }
 
 impl Did<Vec<Listed>> {
     /// Expects this number of entries, by the promise.
-    pub(in crate::promises) fn count(self, expected: usize) -> Kept {
+    pub(super) fn count(self, expected: usize) -> Kept {
         self.has("entries", expected, |all| all.len())
     }
 }
 
 impl Did<Vec<u8>> {
     /// Expects exactly these bytes, by the promise.
-    pub(in crate::promises) fn bytes(self, expected: &[u8]) -> Kept {
+    pub(super) fn bytes(self, expected: &[u8]) -> Kept {
         let (call, path) = (self.call, self.path.clone());
         let found = self.ok()?;
         if expected == found {
@@ -259,7 +343,7 @@ impl Did<Vec<u8>> {
 
 impl Did<OsString> {
     /// Expects this target of a symbolic link, by the promise.
-    pub(in crate::promises) fn target(self, expected: &str) -> Kept {
+    pub(super) fn target(self, expected: &str) -> Kept {
         self.has("target", OsString::from(expected), |target| target)
     }
 }

@@ -131,6 +131,15 @@ impl Wrong {
             right: Vec::new(),
         }
     }
+
+    /// The most likely damage of `found`, at `offset` of the file, which should be `right`.
+    fn between(offset: u64, found: &[u8], right: &[u8]) -> Wrong {
+        let damage = match found.iter().all(|b| *b == 0) {
+            true => Damage::Zeroed,
+            false => compare(found, right).damage(),
+        };
+        Wrong::new(offset, damage, first_byte(found, right))
+    }
 }
 
 impl fmt::Display for Wrong {
@@ -443,22 +452,10 @@ fn mistaken(found: &BlockHeader, expected: &Expected, offset: u64) -> Option<Dam
 /// Returns the possible originals of a damaged interval: the expected header, and its own if that
 /// is sound or differs from a sound one by a bit.
 fn candidates(piece: &[u8], expected: &Expected, offset: u64) -> Vec<BlockHeader> {
-    let mut all = Vec::new();
-    let sound = |head: &[u8]| word(head, FIELDS / 8) == xxh3_64(&head[..FIELDS]);
-    if let Some(head) = piece.first_chunk::<SUM>() {
-        let mut head = *head;
-        if sound(&head) {
-            all.push(claimed(&head));
-        } else {
-            for bit in 0..SUM * 8 {
-                head[bit / 8] ^= 1 << (bit % 8);
-                if sound(&head) {
-                    all.push(claimed(&head));
-                }
-                head[bit / 8] ^= 1 << (bit % 8);
-            }
-        }
-    }
+    let sound = |head: &[u8; SUM]| word(head, FIELDS / 8) == xxh3_64(&head[..FIELDS]);
+    let read = |head: &[u8; SUM]| sound(head).then(|| claimed(head));
+    let head = piece.first_chunk();
+    let mut all = head.map_or_else(Vec::new, |head| sound_heads(*head, read));
     if let (Some(run), Some(known)) = (expected.run, &expected.generations) {
         let of_generation = |generation| BlockHeader {
             run,
@@ -475,6 +472,23 @@ fn candidates(piece: &[u8], expected: &Expected, offset: u64) -> Vec<BlockHeader
         all.push(of_generation(known.likely));
     }
     all
+}
+
+/// Returns what `read` makes of a header, or of the sound ones that differ from it by a bit.
+fn sound_heads<T, const N: usize>(
+    mut head: [u8; N],
+    read: impl Fn(&[u8; N]) -> Option<T>,
+) -> Vec<T> {
+    if let Some(sound) = read(&head) {
+        return vec![sound];
+    }
+    let flipped = |bit: usize| {
+        head[bit / 8] ^= 1 << (bit % 8);
+        let found = read(&head);
+        head[bit / 8] ^= 1 << (bit % 8);
+        found
+    };
+    (0..N * 8).filter_map(flipped).collect()
 }
 
 fn first_byte(found: &[u8], right: &[u8]) -> Option<(u8, u8)> {

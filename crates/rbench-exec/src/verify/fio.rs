@@ -10,7 +10,7 @@ use rbench_core::random::key;
 use rbench_plan::jobs::{BufferContent, Checksum, FioLayout, JobPlan, VerifyPattern};
 
 use super::damage::{Damage, compare};
-use super::{BlockHeader, Expected, Wrong, first_byte, nearest, pattern, sums};
+use super::{BlockHeader, Expected, Wrong, nearest, pattern, sound_heads, sums};
 use crate::data;
 
 /// First bytes of a header, and their second half in fio 3.42: version and type.
@@ -113,11 +113,6 @@ impl Found {
     }
 }
 
-/// The seed of a block.
-fn seed(header: &BlockHeader) -> u64 {
-    tag(header.run, header.file) | header.generation & WRITES
-}
-
 /// The part of a seed that encodes run and file.
 fn tag(run: u64, file: u64) -> u64 {
     key(&[run, file]) & !WRITES
@@ -167,18 +162,22 @@ impl FioHeaders {
 
     /// Fills `block`, which will be written to `header.offset`.
     pub(super) fn stamp(&self, block: &mut [u8], header: &BlockHeader) {
-        let head = Found {
+        self.make(block, self.head(header));
+    }
+
+    /// The header of a write; the length follows from the interval that it is put into.
+    fn head(&self, header: &BlockHeader) -> Found {
+        Found {
             kind: kind(self.layout.checksum),
             length: 0,
-            seed: seed(header),
+            seed: tag(header.run, header.file) | header.generation & WRITES,
             offset: header.offset,
             times: [0; 8],
             thread: thread(header.worker),
             number: number(header.generation),
             bytes: HEADER,
             sound: true,
-        };
-        self.make(block, head);
+        }
     }
 
     /// Fills a block whose first header is `head`.
@@ -282,11 +281,7 @@ impl FioHeaders {
             let made = self.made_again(piece, &found, offset);
             let difference = compare(piece, &made);
             if difference.bits > 0 && !matches!(difference.damage(), Damage::Foreign) {
-                return Err(Wrong::new(
-                    offset,
-                    difference.damage(),
-                    first_byte(piece, &made),
-                ));
+                return Err(Wrong::between(offset, piece, &made));
             }
         }
         Ok(())
@@ -312,11 +307,7 @@ impl FioHeaders {
         right[..head].copy_from_slice(&piece[..head]);
         match piece == right {
             true => Ok(()),
-            false => Err(Wrong::new(
-                offset + at as u64,
-                compare(piece, &right).damage(),
-                first_byte(piece, &right),
-            )),
+            false => Err(Wrong::between(offset + at as u64, piece, &right)),
         }
     }
 
@@ -331,12 +322,7 @@ impl FioHeaders {
         if block == right {
             return Ok(());
         }
-        let zeroed = block.iter().all(|b| *b == 0);
-        let damage = match zeroed {
-            true => Damage::Zeroed,
-            false => compare(block, &right).damage(),
-        };
-        let wrong = Wrong::new(offset, damage, first_byte(block, &right));
+        let wrong = Wrong::between(offset, block, &right);
         Err(Wrong {
             right: if self.dump { right } else { Vec::new() },
             ..wrong
@@ -427,32 +413,20 @@ impl FioHeaders {
         expected: &Expected,
         offset: u64,
     ) -> Vec<Found> {
-        let mut all = Vec::new();
-        if found.sound {
-            all.push(*found);
-        } else if let Some(head) = piece.first_chunk::<HEADER>() {
-            let mut head = *head;
-            for bit in 0..HEADER * 8 {
-                head[bit / 8] ^= 1 << (bit % 8);
-                let found = Found::read(&head);
-                if found.sound {
-                    all.push(found);
-                }
-                head[bit / 8] ^= 1 << (bit % 8);
-            }
-        }
+        let read = |head: &[u8; HEADER]| Some(Found::read(head)).filter(|found| found.sound);
+        let mut all = match piece.first_chunk() {
+            _ if found.sound => vec![*found],
+            Some(head) => sound_heads(*head, read),
+            None => Vec::new(),
+        };
         if let (Some(run), Some(known)) = (expected.run, &expected.generations) {
-            all.push(Found {
-                kind: kind(self.layout.checksum),
-                length: piece.len() as u32,
-                seed: tag(run, expected.file) | known.likely & WRITES,
+            all.push(self.head(&BlockHeader {
+                run,
+                file: expected.file,
                 offset,
-                times: [0; 8],
-                thread: thread(known.worker),
-                number: number(known.likely),
-                bytes: HEADER,
-                sound: true,
-            });
+                generation: known.likely,
+                worker: known.worker,
+            }));
         }
         all
     }

@@ -7,8 +7,7 @@
 
 use rbench_plan::meta::Packet;
 
-use super::damage::{Damage, compare};
-use super::{Wrong, first_byte};
+use super::{Damage, Wrong};
 use crate::content::{self, Identity};
 
 /// Bytes of the file that are made as one, from a multiple of it on.
@@ -102,17 +101,9 @@ impl Packets {
 }
 
 fn wrong(found: &[u8], right: &[u8], offset: u64) -> Wrong {
-    let zeroed = found.iter().all(|byte| *byte == 0);
-    Wrong {
-        offset,
-        damage: match zeroed {
-            true => Damage::Zeroed,
-            false => compare(found, right).damage(),
-        },
-        same_file: true,
-        byte: first_byte(found, right).filter(|_| !zeroed),
-        right: Vec::new(),
-    }
+    let wrong = Wrong::between(offset, found, right);
+    let byte = wrong.byte.filter(|_| wrong.damage != Damage::Zeroed);
+    Wrong { byte, ..wrong }
 }
 
 #[cfg(test)]

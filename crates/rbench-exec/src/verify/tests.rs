@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-const WRITTEN: BlockHeader = BlockHeader {
+pub(super) const WRITTEN: BlockHeader = BlockHeader {
     run: 77,
     file: 5,
     offset: 8192,
@@ -15,17 +15,7 @@ fn headers(interval: u64) -> Headers {
 }
 
 fn expected() -> Expected {
-    Expected {
-        run: Some(77),
-        file: 5,
-        offset: 8192,
-        generations: Some(Generations {
-            worker: 2,
-            mask: u64::MAX,
-            range: 9..=9,
-            likely: 9,
-        }),
-    }
+    Expected::of(&WRITTEN)
 }
 
 fn block(headers: &Headers, origin: BlockHeader) -> Vec<u8> {
@@ -34,14 +24,47 @@ fn block(headers: &Headers, origin: BlockHeader) -> Vec<u8> {
     block
 }
 
-fn told(change: impl FnOnce(&mut Vec<u8>)) -> String {
-    let headers = headers(4096);
-    let mut b = block(&headers, WRITTEN);
-    change(&mut b);
-    match headers.check(&b, &expected()) {
-        Ok(_) => "right".to_owned(),
-        Err(wrong) => wrong.to_string(),
-    }
+/// Damages blocks that `stamp` makes, and compares what `check` says of each.
+pub(super) fn check_damages(
+    stamp: impl Fn(BlockHeader) -> Vec<u8>,
+    check: impl Fn(&[u8]) -> Result<(), Wrong>,
+) {
+    let told = |block: Vec<u8>, expect: &str| {
+        let told = check(&block).err();
+        let told = told.map_or("right".to_owned(), |wrong| wrong.to_string());
+        assert!(told.starts_with(expect), "{told}");
+    };
+    let changed = |change: &dyn Fn(&mut Vec<u8>), expect: &str| {
+        let mut block = stamp(WRITTEN);
+        change(&mut block);
+        told(block, expect);
+    };
+    let older = BlockHeader {
+        generation: 3,
+        ..WRITTEN
+    };
+    let start = BlockHeader {
+        offset: 0,
+        ..WRITTEN
+    };
+    let other_run = BlockHeader { run: 1, ..WRITTEN };
+    changed(&|_| (), "right");
+    changed(&|b| b.fill(0), "at offset 8192: zeroed");
+    let text = "at offset 8192: partly zeroed: from byte 2048 on; found 0x00";
+    changed(&|b| b[2048..].fill(0), text);
+    let text = "at offset 8192: flipped: 1 bit, the first in byte 1000; found";
+    changed(&|b| b[1000] ^= 4, text);
+    changed(&|b| b.fill(0x55), "at offset 8192: foreign");
+    let text = "at offset 8192: misplaced: found the block of offset 0, expected that of 8192";
+    told(stamp(start), text);
+    let text = "at offset 8192: stale: generation 0x3 found, 0x9 expected";
+    told(stamp(older), text);
+    told(
+        stamp(other_run),
+        "at offset 8192: stale: a block of another run",
+    );
+    let torn = |b: &mut Vec<u8>| b[2048..].copy_from_slice(&stamp(older)[2048..]);
+    changed(&torn, "at offset 8192: torn: bytes 2048 to");
 }
 
 #[test]
@@ -57,55 +80,17 @@ fn what_was_stamped_is_right_with_every_interval() {
 
 #[test]
 fn each_kind_of_damage_is_told_apart() {
-    let other = |origin: BlockHeader| move |b: &mut Vec<u8>| *b = block(&headers(4096), origin);
-    let check = |change: &dyn Fn(&mut Vec<u8>), expect: &str| {
-        let got = told(change);
-        assert!(got.starts_with(expect), "{got}");
-    };
-    check(&|_| (), "right");
-    check(&|b| b.fill(0), "at offset 8192: zeroed");
-    check(
-        &|b| b[2048..].fill(0),
-        "at offset 8192: partly zeroed: from byte 2048 on; found 0x00",
+    let headers = headers(4096);
+    check_damages(
+        |origin| block(&headers, origin),
+        |block| headers.check(block, &expected()),
     );
-    check(
-        &|b| b[1000] ^= 4,
-        "at offset 8192: flipped: 1 bit, the first in byte 1000; found",
-    );
-    check(&|b| b.fill(0x55), "at offset 8192: foreign");
-    check(
-        &other(BlockHeader {
-            offset: 0,
-            ..WRITTEN
-        }),
-        "at offset 8192: misplaced: found the block of offset 0, expected that of 8192",
-    );
-    check(
-        &other(BlockHeader { file: 6, ..WRITTEN }),
-        "at offset 8192: misplaced: found the block of offset 8192 of another file",
-    );
-    check(
-        &other(BlockHeader {
-            generation: 3,
-            ..WRITTEN
-        }),
-        "at offset 8192: stale: generation 0x3 found, 0x9 expected",
-    );
-    check(
-        &other(BlockHeader { run: 1, ..WRITTEN }),
-        "at offset 8192: stale: a block of another run",
-    );
-    let torn = |b: &mut Vec<u8>| {
-        let older = block(
-            &headers(4096),
-            BlockHeader {
-                generation: 3,
-                ..WRITTEN
-            },
-        );
-        b[2048..].copy_from_slice(&older[2048..]);
-    };
-    check(&torn, "at offset 8192: torn: bytes 2048 to");
+    let other_file = block(&headers, BlockHeader { file: 6, ..WRITTEN });
+    let told = headers
+        .check(&other_file, &expected())
+        .expect_err("misplaced");
+    let expect = "at offset 8192: misplaced: found the block of offset 8192 of another file";
+    assert!(told.to_string().starts_with(expect), "{told}");
 }
 
 #[test]

@@ -12,7 +12,7 @@ use rbench_sys::files::{self, OpenFlags};
 
 use super::format::{Header, Journaled, Kind, Records};
 use super::history::History;
-use super::judge::{Judge, Verdict, expected};
+use super::judge::{Judge, expected};
 
 /// Findings of a class that are printed one by one.
 pub const FINDINGS_MAX: usize = 10;
@@ -22,11 +22,12 @@ pub const FINDINGS_MAX: usize = 10;
 pub enum Class {
     /// The write that was acknowledged last.
     Acknowledged,
-    /// Content that a crash may leave: in flight, or never synced.
+    /// Content that a crash may leave: a write that was in flight, or an older one because the last
+    /// was never synced, or parts of both.
     Allowed,
     /// Never written, and nothing there.
     Untouched,
-    /// A synced write is gone.
+    /// A durable write is gone: an older one is there, or nothing.
     Lost,
     /// Content that no write has put there.
     Corrupt,
@@ -283,13 +284,7 @@ impl Look<'_> {
         let place = self.header.identity(file, offset);
         let (class, found) = match outcome {
             Err(errno) => (Class::Unreadable, format!("{} ({errno:?})", errno.desc())),
-            Ok(()) => match self.judge.judge(bytes, place, block) {
-                Verdict::Current => (Class::Acknowledged, String::new()),
-                Verdict::Allowed => (Class::Allowed, String::new()),
-                Verdict::Untouched => (Class::Untouched, String::new()),
-                Verdict::Lost(found) => (Class::Lost, found),
-                Verdict::Corrupt(found) => (Class::Corrupt, found),
-            },
+            Ok(()) => self.judge.judge(bytes, place, block),
         };
         self.audit.add(class, || Finding {
             class,

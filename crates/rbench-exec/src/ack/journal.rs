@@ -206,19 +206,6 @@ impl Drop for Journal {
     }
 }
 
-/// A write as its records name it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Write {
-    /// The file, as in stamps.
-    pub file: u64,
-    /// Offset in the file, in bytes.
-    pub offset: u64,
-    /// The generation.
-    pub generation: u64,
-    /// Bytes; less than 4 GiB.
-    pub length: u64,
-}
-
 /// The way of a worker's runners to its journal, phase after phase.
 #[derive(Clone)]
 pub struct Log(Arc<Mutex<Journal>>);
@@ -238,39 +225,31 @@ impl Log {
         remove(&self.journal().path);
     }
 
-    /// Takes down what happened to a write. Whether that was possible.
-    pub fn write(&self, kind: Kind, write: Write) -> bool {
-        self.journal().note(Record {
-            kind,
-            file: write.file,
-            offset: write.offset,
-            generation: write.generation,
-            length: write.length as u32,
-        })
+    /// Takes `record` down. Whether that was possible.
+    pub fn note(&self, record: Record) -> bool {
+        self.journal().note(record)
     }
 
     /// Takes down what happened to a file. Whether that was possible.
     pub fn file(&self, kind: Kind, file: u64) -> bool {
-        self.journal().note(Record::of_file(kind, file))
+        self.note(Record::of_file(kind, file))
     }
 
     /// Records the result of a started write.
-    pub fn written(&self, done: bool, write: Write) {
-        let kind = if done {
-            Kind::WriteAcknowledged
-        } else {
-            Kind::WriteFailed
+    pub fn written(&self, done: bool, write: Record) {
+        let kind = match done {
+            true => Kind::WriteAcknowledged,
+            false => Kind::WriteFailed,
         };
         // Without the record it counts as still under way.
-        self.write(kind, write);
+        self.note(Record { kind, ..write });
     }
 
     /// Records the result of a started sync.
     pub fn synced(&self, done: bool, file: u64) {
-        let kind = if done {
-            Kind::SyncAcknowledged
-        } else {
-            Kind::SyncFailed
+        let kind = match done {
+            true => Kind::SyncAcknowledged,
+            false => Kind::SyncFailed,
         };
         // Without the record it counts as not acknowledged.
         self.file(kind, file);

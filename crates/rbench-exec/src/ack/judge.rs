@@ -11,6 +11,7 @@
 //! stores its first bytes last). Such a block is a patchwork of permitted contents, in pieces of at
 //! least a word.
 
+use super::audit::Class;
 use super::history::Block;
 use crate::verify::{self, BlockHeader, Headers, STEP_BITS, WRITE_BITS};
 
@@ -21,23 +22,6 @@ const LINE: usize = 64;
 const PIECE_MIN: usize = 8;
 /// Contents that damage is compared with.
 const NEAR_MAX: usize = 8;
-
-/// Class of a block.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Verdict {
-    /// No write of it had started, and nothing is there.
-    Untouched,
-    /// The write that was acknowledged last.
-    Current,
-    /// Content that a crash may leave: a write that was in flight, or an older one because the last
-    /// was never synced, or parts of both.
-    Allowed,
-    /// A durable write is gone: an older one is there, or nothing. What is
-    /// there, in words.
-    Lost(String),
-    /// Content that no write has put there, in words.
-    Corrupt(String),
-}
 
 /// Judges blocks; keeps its buffers.
 #[derive(Debug)]
@@ -138,22 +122,29 @@ fn cover(covered: &mut [bool], found: &[u8], right: &[u8]) {
 
 impl Judge {
     /// Judges `found`, which lies where `place` says (of its generation only
-    /// the pass is used) and is zero where the file has ended.
-    pub fn judge(&mut self, found: &[u8], place: BlockHeader, block: Option<&Block>) -> Verdict {
+    /// the pass is used) and is zero where the file has ended. Returns its class, and what is there in
+    /// words where that is wrong.
+    pub fn judge(
+        &mut self,
+        found: &[u8],
+        place: BlockHeader,
+        block: Option<&Block>,
+    ) -> (Class, String) {
         let empty = found.iter().all(|b| *b == 0);
         let Some(block) = block else {
             return match (empty, self.headers.read(found)) {
-                (true, _) => Verdict::Untouched,
-                (_, Some(other)) => Verdict::Corrupt(foreign(other, place)),
+                (true, _) => as_expected(Class::Untouched),
+                (_, Some(other)) => (Class::Corrupt, foreign(other, place)),
                 (_, None) => {
-                    Verdict::Corrupt("data, although nothing was written there".to_owned())
+                    let text = "data, although nothing was written there";
+                    (Class::Corrupt, text.to_owned())
                 }
             };
         };
         if empty {
             return match block.durable {
-                Some(_) => Verdict::Lost("zeros, or past the end of the file".to_owned()),
-                None => Verdict::Allowed,
+                Some(_) => (Class::Lost, "zeros, or past the end of the file".to_owned()),
+                None => as_expected(Class::Allowed),
             };
         }
         if let Some(is) = self.headers.read(found) {
@@ -167,7 +158,7 @@ impl Judge {
             self.compare_with_zeros(found);
         }
         if self.is_mixed() {
-            return Verdict::Allowed;
+            return as_expected(Class::Allowed);
         }
         self.compare_with_zeros(found);
         let claimed = verify::claimed(found);
@@ -177,9 +168,10 @@ impl Judge {
             self.compare(found, place, generation);
         }
         if self.is_mixed() {
-            return Verdict::Lost("parts of an older write, or zeros in between".to_owned());
+            let text = "parts of an older write, or zeros in between";
+            return (Class::Lost, text.to_owned());
         }
-        Verdict::Corrupt(self.diagnose(found, place, block))
+        (Class::Corrupt, self.diagnose(found, place, block))
     }
 
     fn start(&mut self, found: &[u8], place: BlockHeader, patchwork: bool) {
@@ -249,29 +241,36 @@ fn pass(generation: u64) -> u64 {
 }
 
 /// A block that is right in itself.
-fn whole(is: BlockHeader, place: BlockHeader, block: &Block) -> Verdict {
+fn whole(is: BlockHeader, place: BlockHeader, block: &Block) -> (Class, String) {
     let BlockHeader { generation, .. } = is;
     let here = BlockHeader {
         generation,
         ..place
     };
     if here != is || pass(generation) != pass(place.generation) {
-        return Verdict::Corrupt(foreign(is, place));
+        return (Class::Corrupt, foreign(is, place));
     }
     if block.permitted().any(|permitted| permitted == generation) {
-        return if block.is_current(generation) {
-            Verdict::Current
-        } else {
-            Verdict::Allowed
-        };
+        return as_expected(match block.is_current(generation) {
+            true => Class::Acknowledged,
+            false => Class::Allowed,
+        });
     }
-    if generation < block.newest {
-        Verdict::Lost(format!("generation {generation:#x}, an older write"))
-    } else {
-        Verdict::Corrupt(format!(
-            "generation {generation:#x}, which is not in the journal"
-        ))
+    match generation < block.newest {
+        true => {
+            let text = format!("generation {generation:#x}, an older write");
+            (Class::Lost, text)
+        }
+        false => (Class::Corrupt, unknown(generation)),
     }
+}
+
+fn as_expected(class: Class) -> (Class, String) {
+    (class, String::new())
+}
+
+fn unknown(generation: u64) -> String {
+    format!("generation {generation:#x}, which is not in the journal")
 }
 
 /// Describes a whole block that belongs elsewhere.
@@ -284,10 +283,7 @@ fn foreign(is: BlockHeader, place: BlockHeader) -> String {
     } else if pass(is.generation) != pass(place.generation) {
         return format!("misplaced: a block of pass {}", pass(is.generation));
     } else {
-        return format!(
-            "generation {:#x}, which is not in the journal",
-            is.generation
-        );
+        return unknown(is.generation);
     };
     damage.to_string()
 }

@@ -10,8 +10,7 @@ use rbench_sys::limits::{Usage, thread_usage};
 use super::extras::Extras;
 use super::stats::{self, Done, Times};
 use super::{BlockRunner, Kind, Planned, Source, checkers};
-use crate::ack;
-use crate::ack::journal::Write;
+use crate::ack::{self, Record};
 use crate::meter::{Meter, Span};
 
 impl BlockRunner {
@@ -138,7 +137,7 @@ impl BlockRunner {
     pub(super) fn announce(&mut self, what: Planned) -> bool {
         match &self.checks.log {
             Some(log) if what.kind == Kind::Write => {
-                let noted = log.write(ack::Kind::WriteStarted, self.journaled(&what));
+                let noted = log.note(self.journaled(&what));
                 self.accounts.over |= !noted;
                 noted
             }
@@ -146,13 +145,14 @@ impl BlockRunner {
         }
     }
 
-    /// A write as a journal names it.
-    fn journaled(&self, what: &Planned) -> Write {
-        Write {
+    /// The start of a write as a journal names it.
+    fn journaled(&self, what: &Planned) -> Record {
+        Record {
+            kind: ack::Kind::WriteStarted,
             file: self.files.key(what.file),
             offset: what.offset,
             generation: what.generation,
-            length: what.length as u64,
+            length: what.length as u32,
         }
     }
 

@@ -18,8 +18,7 @@ use rbench_sys::engine::Completion;
 use rbench_sys::{Engine, Fs, NullFs, Request, Transfer};
 
 use super::context::{Lanes, WorkerContext};
-use crate::ack::journal::Write;
-use crate::ack::{Kind, Log};
+use crate::ack::{Kind, Log, Record};
 use crate::data::Data;
 use crate::ops::{ItemOp, ItemRunner, Visit};
 use crate::verify::Stamps;
@@ -180,21 +179,21 @@ impl SmallFile {
         stamps.map_or(0, |stamps| stamps.generation(self.written))
     }
 
-    /// The prepared file, whole, as a journal names it.
-    fn whole(&self) -> Write {
-        Write {
+    /// The start of the write of the prepared file, whole, as a journal names it.
+    fn whole(&self) -> Record {
+        Record {
+            kind: Kind::WriteStarted,
             file: self.file(),
             offset: 0,
             generation: self.generation(),
-            length: self.size,
+            length: self.size as u32,
         }
     }
 
     /// Records that the prepared file will be written.
     fn announce(&mut self) {
         if let Some(log) = &self.log {
-            self.announced =
-                log.file(Kind::Opened, self.file()) && log.write(Kind::WriteStarted, self.whole());
+            self.announced = log.file(Kind::Opened, self.file()) && log.note(self.whole());
         }
     }
 

@@ -54,28 +54,20 @@ fn written(count: u64, synced: u64) -> Block {
     history.block(1, 0).expect("written").clone()
 }
 
-fn judge(found: &[u8], offset: u64, block: Option<&Block>) -> Verdict {
-    Judge::default().judge(found, place(offset), block)
-}
-
-fn is_lost(verdict: &Verdict) -> bool {
-    matches!(verdict, Verdict::Lost(_))
-}
-
-fn is_corrupt(verdict: &Verdict) -> bool {
-    matches!(verdict, Verdict::Corrupt(_))
+fn judge(found: &[u8], offset: u64, block: Option<&Block>) -> Class {
+    Judge::default().judge(found, place(offset), block).0
 }
 
 #[test]
 fn whole_blocks_are_known_by_their_generation() {
     let block = written(4, 2);
-    assert!(is_lost(&judge(&content(0, 1), 0, Some(&block))));
-    assert_eq!(judge(&content(0, 2), 0, Some(&block)), Verdict::Allowed);
-    assert_eq!(judge(&content(0, 3), 0, Some(&block)), Verdict::Allowed);
-    assert_eq!(judge(&content(0, 4), 0, Some(&block)), Verdict::Current);
-    assert!(is_corrupt(&judge(&content(0, 5), 0, Some(&block))));
-    assert!(is_corrupt(&judge(&content(4096, 4), 0, Some(&block))));
-    assert!(is_corrupt(&judge(&[0x55; BLOCK], 0, Some(&block))));
+    assert_eq!(judge(&content(0, 1), 0, Some(&block)), Class::Lost);
+    assert_eq!(judge(&content(0, 2), 0, Some(&block)), Class::Allowed);
+    assert_eq!(judge(&content(0, 3), 0, Some(&block)), Class::Allowed);
+    assert_eq!(judge(&content(0, 4), 0, Some(&block)), Class::Acknowledged);
+    assert_eq!(judge(&content(0, 5), 0, Some(&block)), Class::Corrupt);
+    assert_eq!(judge(&content(4096, 4), 0, Some(&block)), Class::Corrupt);
+    assert_eq!(judge(&[0x55; BLOCK], 0, Some(&block)), Class::Corrupt);
     // The same offset in the file of another pass.
     let second = BlockHeader {
         generation: 1 << 48,
@@ -83,21 +75,21 @@ fn whole_blocks_are_known_by_their_generation() {
     };
     let verdict = Judge::default().judge(&content(0, 1), second, Some(&block));
     let told = "misplaced: a block of pass 0".to_owned();
-    assert_eq!(verdict, Verdict::Corrupt(told));
+    assert_eq!(verdict, (Class::Corrupt, told));
 }
 
 #[test]
 fn nothing_is_right_where_nothing_is_durable() {
     let nothing = [0; BLOCK];
-    assert!(is_lost(&judge(&nothing, 0, Some(&written(1, 1)))));
-    assert_eq!(judge(&nothing, 0, Some(&written(1, 0))), Verdict::Allowed);
-    assert_eq!(judge(&nothing, 0, None), Verdict::Untouched);
-    assert!(is_corrupt(&judge(&content(0, 1), 0, None)));
-    assert!(is_corrupt(&judge(&content(4096, 1), 0, None)));
+    assert_eq!(judge(&nothing, 0, Some(&written(1, 1))), Class::Lost);
+    assert_eq!(judge(&nothing, 0, Some(&written(1, 0))), Class::Allowed);
+    assert_eq!(judge(&nothing, 0, None), Class::Untouched);
+    assert_eq!(judge(&content(0, 1), 0, None), Class::Corrupt);
+    assert_eq!(judge(&content(4096, 1), 0, None), Class::Corrupt);
     let mut bit = nothing;
     bit[77] = 1;
-    assert!(is_corrupt(&judge(&bit, 0, None)));
-    assert!(is_corrupt(&judge(&bit, 0, Some(&written(1, 0)))));
+    assert_eq!(judge(&bit, 0, None), Class::Corrupt);
+    assert_eq!(judge(&bit, 0, Some(&written(1, 0))), Class::Corrupt);
 }
 
 #[test]
@@ -114,16 +106,16 @@ fn torn_blocks_are_made_of_what_is_permitted() {
         }
         let at = first + 5 * 512;
         mixed[at..at + 128].copy_from_slice(&new[at..at + 128]);
-        assert_eq!(judge(&mixed, offset, Some(&block)), Verdict::Allowed);
+        assert_eq!(judge(&mixed, offset, Some(&block)), Class::Allowed);
         // A sector of what was superseded, or nothing.
         for lost in [&old[at..at + 512], &[0; 512]] {
             let mut mixed = mixed.clone();
             mixed[at..at + 512].copy_from_slice(lost);
-            assert!(is_lost(&judge(&mixed, offset, Some(&block))));
+            assert_eq!(judge(&mixed, offset, Some(&block)), Class::Lost);
         }
         // Two changes in one sector.
         mixed[at + 300..at + 400].copy_from_slice(&new[at + 300..at + 400]);
-        assert!(is_corrupt(&judge(&mixed, offset, Some(&block))));
+        assert_eq!(judge(&mixed, offset, Some(&block)), Class::Corrupt);
     }
 }
 
@@ -131,10 +123,10 @@ fn torn_blocks_are_made_of_what_is_permitted() {
 fn a_block_that_was_never_durable_may_be_torn_against_nothing() {
     let mut half = content(0, 1);
     half[1024 - 64..].fill(0);
-    assert_eq!(judge(&half, 0, Some(&written(1, 0))), Verdict::Allowed);
-    assert!(is_lost(&judge(&half, 0, Some(&written(1, 1)))));
+    assert_eq!(judge(&half, 0, Some(&written(1, 0))), Class::Allowed);
+    assert_eq!(judge(&half, 0, Some(&written(1, 1))), Class::Lost);
     half[900] ^= 1;
-    assert!(is_corrupt(&judge(&half, 0, Some(&written(1, 0)))));
+    assert_eq!(judge(&half, 0, Some(&written(1, 0))), Class::Corrupt);
 }
 
 #[test]
@@ -150,15 +142,15 @@ fn contents_change_between_cache_lines_and_not_within_the_stamp() {
             // Bytes that contents have in common are of either.
             let verdict = judge(&torn(at), offset, Some(&block));
             if legitimate.contains(&torn(at)) {
-                assert_eq!(verdict, Verdict::Allowed, "{offset} {at}");
+                assert_eq!(verdict, Class::Allowed, "{offset} {at}");
             } else {
-                assert!(is_corrupt(&verdict), "{offset} {at}");
+                assert_eq!(verdict, Class::Corrupt, "{offset} {at}");
             }
         }
         // The generation of one in the stamp of another.
         let mut mixed = new.clone();
         mixed[32..40].copy_from_slice(&old[32..40]);
-        assert!(is_corrupt(&judge(&mixed, offset, Some(&block))));
+        assert_eq!(judge(&mixed, offset, Some(&block)), Class::Corrupt);
     }
 }
 
@@ -182,9 +174,9 @@ fn a_write_that_failed_or_met_another_may_be_there_in_any_parts() {
             let mut bytes = content(0, 1);
             bytes[from..to].copy_from_slice(&content(0, 2)[from..to]);
             let verdict = judge(&bytes, 0, Some(block));
-            assert_eq!(verdict == Verdict::Allowed, patchwork, "{events:?} {from}");
+            assert_eq!(verdict == Class::Allowed, patchwork, "{events:?} {from}");
             bytes[2000] ^= 4;
-            assert!(is_corrupt(&judge(&bytes, 0, Some(block))), "{events:?}");
+            assert_eq!(judge(&bytes, 0, Some(block)), Class::Corrupt, "{events:?}");
         }
     };
     check(&[(1, Started), (1, Done), (2, Started), (2, Done)], false);
@@ -219,6 +211,6 @@ proptest! {
         let offset = if odd { ODD } else { 0 };
         let mut found = content(offset, count);
         found[bit / 8] ^= 1 << (bit % 8);
-        prop_assert!(is_corrupt(&judge(&found, offset, Some(&written(count, synced)))));
+        prop_assert_eq!(judge(&found, offset, Some(&written(count, synced))), Class::Corrupt);
     }
 }

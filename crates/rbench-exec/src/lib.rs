@@ -20,6 +20,7 @@ mod find;
 pub mod group;
 mod hooks;
 mod in_flight;
+mod inbox;
 pub mod intervals;
 mod io;
 mod jobs;

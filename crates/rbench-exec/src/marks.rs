@@ -8,9 +8,9 @@ use std::time::Duration;
 use rbench_core::Nanos;
 use rbench_core::event::{Event, EventCause, SIGNAL_NAME};
 use rbench_sys::background::{Background, CommandEnd};
-use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::time::{Instant, sleep, sleep_until};
 
+use crate::inbox::Inbox;
 use crate::intervals::IntervalRow;
 
 /// Time for a command to end after it was asked to.
@@ -78,11 +78,13 @@ pub enum Happening {
 }
 
 /// The marks of a run; nothing at other ranks than 0.
+#[derive(Default)]
 pub struct Marks {
     observer: RefCell<Option<Rc<dyn MarkObserver>>>,
     /// The earliest first.
     waiting: RefCell<Vec<Waiting>>,
-    signal_name: RefCell<String>,
+    /// `None`: [`SIGNAL_NAME`].
+    signal_name: RefCell<Option<String>>,
     signals: Cell<u32>,
     set: Cell<u32>,
     /// The common start of the first reported phase.
@@ -93,28 +95,7 @@ pub struct Marks {
     open: Cell<u32>,
     /// Set when commands that end from now on count as cut off.
     closing: Cell<bool>,
-    ends: UnboundedSender<(u32, CommandEnd)>,
-    ended: RefCell<UnboundedReceiver<(u32, CommandEnd)>>,
-}
-
-impl Default for Marks {
-    fn default() -> Marks {
-        let (ends, ended) = unbounded_channel();
-        Marks {
-            observer: RefCell::default(),
-            waiting: RefCell::default(),
-            signal_name: RefCell::new(SIGNAL_NAME.to_owned()),
-            signals: Cell::default(),
-            set: Cell::default(),
-            begun: Cell::default(),
-            phase: RefCell::default(),
-            running: RefCell::default(),
-            open: Cell::default(),
-            closing: Cell::default(),
-            ends,
-            ended: RefCell::new(ended),
-        }
-    }
+    ends: Inbox<(u32, CommandEnd)>,
 }
 
 impl Marks {
@@ -124,7 +105,7 @@ impl Marks {
         let mut waiting = self.waiting.borrow_mut();
         for Event { name, cause } in events {
             match cause {
-                EventCause::Signal => name.clone_into(&mut self.signal_name.borrow_mut()),
+                EventCause::Signal => drop(self.signal_name.replace(Some(name.clone()))),
                 EventCause::Command { at, command } => waiting.push(Waiting {
                     name: name.clone(),
                     at: *at,
@@ -164,7 +145,6 @@ impl Marks {
 
     /// Resolves with the next event.
     pub async fn next(&self) -> Happening {
-        let ended = std::future::poll_fn(|context| self.ended.borrow_mut().poll_recv(context));
         let due = async {
             match self.first_due() {
                 Some(due) => sleep_until(due).await,
@@ -173,7 +153,7 @@ impl Marks {
         };
         tokio::select! {
             biased;
-            Some((number, end)) = ended => Happening::Ended(number, end),
+            Some((number, end)) = self.ends.next() => Happening::Ended(number, end),
             () = due => Happening::Due,
         }
     }
@@ -203,14 +183,16 @@ impl Marks {
     /// Handles the signal.
     pub fn signalled(&self, now: Nanos) {
         self.signals.set(self.signals.get() + 1);
-        let name = format!("{} {}", self.signal_name.borrow(), self.signals.get());
+        let name = self.signal_name.borrow();
+        let name = name.as_deref().unwrap_or(SIGNAL_NAME);
+        let name = format!("{name} {}", self.signals.get());
         self.mark(name, now, None);
     }
 
     fn start(&self, event: Waiting, now: Nanos) {
         let Waiting { name, command, .. } = event;
         let number = self.set.get();
-        let ends = self.ends.clone();
+        let ends = self.ends.sender();
         // The receiver may no longer exist.
         let when_ended = move |end| drop(ends.send((number, end)));
         let started = Background::start(&command, when_ended);
@@ -284,12 +266,8 @@ impl Marks {
 
     /// Takes the reported ends.
     fn take_ends(&self) {
-        loop {
-            let ended = self.ended.borrow_mut().try_recv();
-            match ended {
-                Ok((number, end)) => self.has_ended(number, end),
-                Err(_) => return,
-            }
+        while let Some((number, end)) = self.ends.try_next() {
+            self.has_ended(number, end);
         }
     }
 }

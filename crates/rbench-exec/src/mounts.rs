@@ -14,8 +14,9 @@ use rbench_core::{Failure, FailureKind, Nanos};
 use rbench_sys::mountinfo::{self, MountInfo};
 use rbench_sys::space;
 use serde::{Deserialize, Serialize};
-use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::time::{Instant, sleep_until};
+
+use crate::inbox::Inbox;
 
 /// Time for a mount to answer while operations on it fail.
 pub const PATIENCE: Duration = Duration::from_secs(5);
@@ -146,6 +147,7 @@ struct Question {
 }
 
 /// The mounts of a run as a rank knows them.
+#[derive(Default)]
 pub struct Mounts {
     watched: RefCell<Vec<WatchedMount>>,
     doubt: RefCell<Option<Doubt>>,
@@ -162,28 +164,7 @@ pub struct Mounts {
     /// At rank 0: ranks on which every operation fails, and the hosts for which this was reported.
     all_fail: RefCell<Vec<u32>>,
     told: RefCell<Vec<u32>>,
-    answers: UnboundedSender<(Arc<AtomicUsize>, Verdict)>,
-    answer: RefCell<UnboundedReceiver<(Arc<AtomicUsize>, Verdict)>>,
-}
-
-impl Default for Mounts {
-    fn default() -> Mounts {
-        let (answers, answer) = unbounded_channel();
-        Mounts {
-            watched: RefCell::default(),
-            doubt: RefCell::default(),
-            question: RefCell::default(),
-            answered: Cell::default(),
-            seen: Cell::default(),
-            failing: Cell::default(),
-            dead: RefCell::default(),
-            found: RefCell::default(),
-            all_fail: RefCell::default(),
-            told: RefCell::default(),
-            answers,
-            answer: RefCell::new(answer),
-        }
-    }
+    answers: Inbox<(Arc<AtomicUsize>, Verdict)>,
 }
 
 impl Mounts {
@@ -250,7 +231,7 @@ impl Mounts {
             return;
         }
         let at = Arc::new(AtomicUsize::new(0));
-        let (answers, here) = (self.answers.clone(), Arc::clone(&at));
+        let (answers, here) = (self.answers.sender(), Arc::clone(&at));
         let thread = std::thread::Builder::new().name("rbench-mount".to_owned());
         let started = thread.spawn(move || {
             let verdict = look(&watched, &here);
@@ -287,9 +268,7 @@ impl Mounts {
         };
         let answer = async {
             loop {
-                let next =
-                    std::future::poll_fn(|context| self.answer.borrow_mut().poll_recv(context));
-                if let Some((at, verdict)) = next.await
+                if let Some((at, verdict)) = self.answers.next().await
                     && self.is_of_the_question(&at)
                 {
                     return verdict;

@@ -81,7 +81,7 @@ pub fn null() -> Result<Figure, Failed> {
     runner.run(&gate, &mut meter, None);
     Ok(Figure {
         name: "null".to_owned(),
-        ops: runner.issued(),
+        ops: runner.issued(&meter),
         took: started.elapsed(),
     })
 }

@@ -589,7 +589,7 @@ impl Runner for BlockRunner {
         self.close_framed(gate, meter);
     }
 
-    fn issued(&self) -> u64 {
+    fn issued(&self, _meter: &Meter) -> u64 {
         self.accounts.submitted
     }
 
@@ -615,7 +615,7 @@ impl Runner for BlockRunner {
         plain.then(|| self.pattern.steps.once()).flatten()
     }
 
-    fn covered(&self) -> bool {
+    fn covered(&self, _meter: &Meter) -> bool {
         let everything = match self.pattern.replayed {
             Some(_) => self.pattern.exhausted,
             None => self.went_everywhere(),

@@ -115,18 +115,17 @@ fn read(processes: &[Process]) -> Option<Reading> {
 }
 
 /// State of a rank before the phase: the processes and their use, or an error; `None` at ranks that
-/// are not leaders.
+/// are not leaders, and where nothing is watched.
 pub(crate) type Before = Option<Result<Reading, ClientGap>>;
 
 /// State of a rank after the phase, in the same form.
 pub(crate) type Seen = Option<Result<ClientUse, ClientGap>>;
 
-/// Reads the use of the processes before a phase; `None` on all ranks if nothing is watched. All
-/// ranks wait for it.
+/// Reads the use of the processes before a phase; if any are watched, all ranks wait for it.
 ///
 /// # Errors
 /// When the ranks cannot communicate.
-pub(crate) async fn begin(group: &Group<'_>) -> Result<Option<Before>, ExecError> {
+pub(crate) async fn begin(group: &Group<'_>) -> Result<Before, ExecError> {
     let Some(watched) = group.probes.sight.client.borrow().clone() else {
         return Ok(None);
     };
@@ -135,7 +134,7 @@ pub(crate) async fn begin(group: &Group<'_>) -> Result<Option<Before>, ExecError
         false => None,
     };
     group.quietly(group.world.barrier()).await?;
-    Ok(Some(mine))
+    Ok(mine)
 }
 
 async fn first(
@@ -167,25 +166,14 @@ async fn first(
 ///
 /// # Errors
 /// When the ranks cannot communicate.
-pub(crate) async fn end(
-    group: &Group<'_>,
-    before: Option<Before>,
-) -> Result<Option<Seen>, ExecError> {
-    let Some(before) = before else {
-        return Ok(None);
-    };
+pub(crate) async fn end(group: &Group<'_>, before: Before) -> Result<Seen, ExecError> {
     let before = match before {
-        None => return Ok(Some(None)),
-        Some(Err(gap)) => return Ok(Some(Some(Err(gap)))),
+        None => return Ok(None),
+        Some(Err(gap)) => return Ok(Some(Err(gap))),
         Some(Ok(before)) => before,
     };
-    let watched = group
-        .probes
-        .sight
-        .client
-        .borrow()
-        .clone()
-        .unwrap_or_default();
+    let watched = group.probes.sight.client.borrow().clone();
+    let watched = watched.unwrap_or_default();
     let look = in_thread(move || {
         let after = read(&watched.processes);
         // Processes that started during the phase have done part of its work.
@@ -196,11 +184,11 @@ pub(crate) async fn end(
     let after = group
         .attend(tokio::time::timeout(PATIENCE, look), || 0)
         .await?;
-    Ok(Some(Some(match after {
+    Ok(Some(match after {
         Ok(Ok(Some(after))) => Ok(between(&before, &after)),
         Ok(Ok(None)) => Err(ClientGap::Replaced),
         Ok(Err(_)) | Err(_) => Err(ClientGap::Silent),
-    })))
+    }))
 }
 
 /// Computes the use of the same processes between two readings.
@@ -225,10 +213,10 @@ fn between(before: &Reading, after: &Reading) -> ClientUse {
 pub(crate) async fn gather(
     group: &Group<'_>,
     lanes: &[OpRow],
-    seen: Option<Seen>,
+    seen: Seen,
     rows: &mut [PhaseOutcome],
 ) -> Result<(), ExecError> {
-    let Some(Some(mine)) = seen else {
+    let Some(mine) = seen else {
         return Ok(());
     };
     let all = group.quietly(group.leaders.gather_values(&mine)).await?;

@@ -87,11 +87,9 @@ impl Pass<Untouched> for FindPass<'_> {
             drop_caches(group).await?;
         }
         let phase = phase(self.all, self.iteration, &self.search);
-        let end = round::run(group, &phase).await?;
+        let mut end = round::run(group, &phase).await?;
         let found = sum(group, &self.search.totals).await?;
-        if self.all.log {
-            listener.details(self.iteration, &phase.row_names(), end.details);
-        }
+        end.tell_details(&phase, listener);
         for row in end.rows {
             let found = (row.op == OpKind::Readdir).then_some(found);
             listener.row(PhaseOutcome { found, ..row });

@@ -14,6 +14,7 @@ pub mod calibrate;
 pub mod check;
 pub mod client;
 mod content;
+mod creation;
 pub mod data;
 mod extents;
 mod find;

@@ -82,9 +82,16 @@ pub struct Span {
 
 impl Span {
     /// Creates the span of an operation without intended start.
+    #[inline]
     pub fn new(start: Nanos, end: Nanos) -> Span {
+        Span::due(None, start, end)
+    }
+
+    /// Creates the span of an operation that was to start at `intended`.
+    #[inline]
+    pub fn due(intended: Option<Nanos>, start: Nanos, end: Nanos) -> Span {
         Span {
-            intended: None,
+            intended,
             start,
             end,
         }
@@ -109,6 +116,28 @@ pub fn empty_lane(op: OpKind, responses: bool, interval: Nanos) -> OpStats {
     }
 }
 
+/// Description of a lane.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LaneKind {
+    /// Its operation.
+    pub op: OpKind,
+    /// Set if its operations belong to no other lane's time: [`Meter::aside`].
+    pub aside: bool,
+    /// Set if its operations have intended starts, and so response times.
+    pub starts: bool,
+}
+
+impl LaneKind {
+    /// Creates a lane of operations without intended start, timed with the others.
+    pub fn plain(op: OpKind) -> LaneKind {
+        LaneKind {
+            op,
+            aside: false,
+            starts: false,
+        }
+    }
+}
+
 /// A lane while it is recorded.
 #[derive(Debug)]
 struct Lane {
@@ -120,12 +149,12 @@ struct Lane {
 }
 
 impl Lane {
-    fn new(op: OpKind, responses: bool, interval: Nanos) -> Lane {
-        let stats = empty_lane(op, responses, interval);
+    fn new(kind: LaneKind, interval: Nanos) -> Lane {
+        let stats = empty_lane(kind.op, kind.starts, interval);
         Lane {
             line: TimelineRecorder::new(interval, stats.response.is_some()),
             stats,
-            aside: false,
+            aside: kind.aside,
         }
     }
 
@@ -187,17 +216,7 @@ impl Calls {
     }
 }
 
-/// Receiver of the first failed operation, and of the first that indicates a lost mount.
-struct FirstFailure(Box<dyn FnMut(&Failure) + Send>);
-
-impl std::fmt::Debug for FirstFailure {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("FirstFailure")
-    }
-}
-
 /// Records the operations of one worker in one phase.
-#[derive(Debug)]
 pub struct Meter {
     rank: Rank,
     host: String,
@@ -208,12 +227,15 @@ pub struct Meter {
     done: u64,
     moved: u64,
     others: u64,
-    first_failure: Option<FirstFailure>,
+    /// Receiver of the first failed operation, and of the first that indicates a lost mount.
+    first_failure: Option<Box<dyn FnMut(&Failure) + Send>>,
     /// Set if it has reported one that indicates a lost mount.
     told_of_loss: bool,
     details: Details,
     logs: bool,
     failed: u64,
+    /// Failed operations that were timed.
+    failed_timed: u64,
     patience: ErrorBudget,
     /// Time of failed operations, which is in no lane.
     failed_for: Nanos,
@@ -221,27 +243,16 @@ pub struct Meter {
     waited: Nanos,
     /// With several requests at a time: their account, and the depth.
     many: Option<(Calls, u64)>,
-    /// Receiver of the intervals that were handed over in full.
-    passes: Option<Passes>,
-}
-
-/// Receiver of the interval before which all work of a worker was handed over.
-pub struct Passes(Box<dyn FnMut(u64) + Send>);
-
-impl std::fmt::Debug for Passes {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Passes")
-    }
+    /// Receiver of the interval before which all work was handed over.
+    passes: Option<Box<dyn FnMut(u64) + Send>>,
 }
 
 impl Meter {
-    /// Creates a meter with one lane for each of `ops`; with response times in an open loop. Its
-    /// timelines are of that interval.
+    /// Creates a meter with these lanes. Its timelines are of that interval.
     pub fn new(
         rank: Rank,
         host: &str,
-        ops: &[OpKind],
-        open_loop: bool,
+        lanes: &[LaneKind],
         interval: Nanos,
         tally: Arc<Tally>,
         patience: ErrorBudget,
@@ -250,9 +261,9 @@ impl Meter {
             rank,
             host: host.to_owned(),
             common_start: Nanos(0),
-            lanes: ops
+            lanes: lanes
                 .iter()
-                .map(|op| Lane::new(*op, open_loop && !follows(*op), interval))
+                .map(|kind| Lane::new(*kind, interval))
                 .collect(),
             last_end: Nanos(0),
             tally,
@@ -264,6 +275,7 @@ impl Meter {
             details: Details::default(),
             logs: false,
             failed: 0,
+            failed_timed: 0,
             patience,
             failed_for: Nanos(0),
             active: Nanos(0),
@@ -275,18 +287,14 @@ impl Meter {
 
     /// Creates a meter of a worker that belongs to no run.
     pub fn alone(ops: &[OpKind]) -> Meter {
-        let (tally, patience) = (Arc::default(), ErrorBudget::default());
-        Meter::new(Rank(0), "h", ops, false, INTERVAL, tally, patience)
+        let lanes: Vec<LaneKind> = ops.iter().copied().map(LaneKind::plain).collect();
+        Meter::of(&lanes)
     }
 
-    /// Sets whether operations of that empty lane have an intended start.
-    pub fn expects_starts(&mut self, lane: usize, starts: bool) {
-        let Lane {
-            stats,
-            line: _,
-            aside: _,
-        } = &self.lanes[lane];
-        self.lanes[lane] = Lane::new(stats.op, starts, stats.timeline.interval());
+    /// Like [`Meter::alone`], with these lanes.
+    pub fn of(lanes: &[LaneKind]) -> Meter {
+        let (tally, patience) = (Arc::default(), ErrorBudget::default());
+        Meter::new(Rank(0), "h", lanes, INTERVAL, tally, patience)
     }
 
     /// From now on keeps start and duration of each operation, with room for `expected` of them.
@@ -295,13 +303,6 @@ impl Meter {
         // Beyond that it grows on the way, outside the timer.
         let room = usize::try_from(expected).unwrap_or(usize::MAX);
         self.details.operations.reserve(room.min(1 << 20));
-    }
-
-    /// Marks the operations of these lanes as part of no other lane's time: [`Meter::aside`].
-    pub fn set_aside(&mut self, lanes: &[bool]) {
-        for (lane, aside) in self.lanes.iter_mut().zip(lanes) {
-            lane.aside = *aside;
-        }
     }
 
     /// From now on hands over each lane's intervals, by the lane's number; without work set aside,
@@ -315,13 +316,13 @@ impl Meter {
 
     /// From now on reports when all work before an interval was handed over.
     pub fn tell_passes(&mut self, to: impl FnMut(u64) + Send + 'static) {
-        self.passes = Some(Passes(Box::new(to)));
+        self.passes = Some(Box::new(to));
     }
 
     /// Reports the first failed operation, and the first whose failure indicates a lost mount,
     /// outside the timer.
     pub fn tell_first(&mut self, tell: impl FnMut(&Failure) + Send + 'static) {
-        self.first_failure = Some(FirstFailure(Box::new(tell)));
+        self.first_failure = Some(Box::new(tell));
     }
 
     /// Sets the common start, the origin of all times.
@@ -412,7 +413,7 @@ impl Meter {
             self.lanes
                 .iter_mut()
                 .for_each(|lane| lane.line.pass(interval));
-            (passes.0)(interval);
+            passes(interval);
         }
     }
 
@@ -451,6 +452,7 @@ impl Meter {
     #[cold]
     pub fn failed(&mut self, lane: usize, span: Span, failure: Failure) {
         self.note_failed(&failure);
+        self.failed_timed += 1;
         self.failed_for.0 += span.end.since(span.start).0;
         let number = lane;
         let lane = &mut self.lanes[number];
@@ -475,7 +477,7 @@ impl Meter {
         self.tally.failed.store(self.failed, Ordering::Relaxed);
         let lost = failure.kind.says_the_mount_is_lost();
         let news = self.failed == 1 || lost && !self.told_of_loss;
-        if let Some(FirstFailure(tell)) = self.first_failure.as_mut().filter(|_| news) {
+        if let Some(tell) = self.first_failure.as_mut().filter(|_| news) {
             self.told_of_loss |= lost;
             tell(failure);
         }
@@ -586,6 +588,16 @@ impl Meter {
             .filter(|lane| !(follows(lane.op) || moves_blocks && lane.op == OpKind::Open))
             .map(|lane| lane.items)
             .sum()
+    }
+
+    /// Returns the operations that were done or failed, of all lanes that are not derived.
+    pub fn attempted(&self) -> u64 {
+        self.done + self.failed_timed
+    }
+
+    /// Returns whether nothing has failed, timed or not.
+    pub fn is_sound(&self) -> bool {
+        self.failed == 0
     }
 
     /// Records that the worker has run since this instant: up to the end of its last operation, or
@@ -720,8 +732,12 @@ mod tests {
 
     #[test]
     fn what_is_done_aside_moves_nobodys_end_and_is_in_nobodys_time() {
-        let (gate, mut meter) = (gate(), Meter::alone(&[OpKind::Write, OpKind::Close]));
-        meter.set_aside(&[false, true]);
+        let closes = LaneKind {
+            aside: true,
+            ..LaneKind::plain(OpKind::Close)
+        };
+        let lanes = [LaneKind::plain(OpKind::Write), closes];
+        let (gate, mut meter) = (gate(), Meter::of(&lanes));
         meter.start_at(Nanos(1_000));
         meter.done(0, span(1_100, 1_150), 1);
         meter.ran(Nanos(1_000), &gate);

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use rbench_core::random::{DataStream, Stream};
-use rbench_core::{Bytes, Failure, OpKind, Rank};
+use rbench_core::{Bytes, OpKind, OpenFlags, Rank};
 use rbench_plan::arrival::{Schedule, Workers};
 use rbench_plan::cache::Seen;
 use rbench_plan::meta::ItemOwner;
@@ -16,6 +16,7 @@ use rbench_plan::{MixPlan, Plan};
 use rbench_sys::{Fs, NullFs};
 
 use crate::caches::drop_caches;
+use crate::creation::{self, Entry, Permissions};
 use crate::group::{ExecError, Group};
 use crate::listener::Listener;
 use crate::needs::{NamesInFlight, Need, Needs};
@@ -23,19 +24,22 @@ use crate::passes;
 use crate::phase::{Before, Looking, OpRow, Phase, Starts};
 use crate::residency;
 use crate::round;
-use crate::steps::{self, Source, StepRunner};
+use crate::steps::{self, StepRunner};
 use crate::target::{Target, Workspace as _};
 use crate::worker::{MakeRunner, Prepared, Runner};
 use crate::workload::{Pass, Run, Running, Workload};
 
-mod making;
 mod worker;
 
-use making::{Making, Part};
 use worker::{Counters, MixSource};
 
 /// Target of symbolic links.
 const TARGET: &[u8] = b"nowhere";
+/// Permissions of the entries that exist at the start.
+const PERMISSIONS: Permissions = Permissions {
+    file: OpenFlags::CREATE_NEW.mode,
+    directory: 0o775,
+};
 /// Stream of draws.
 const STREAM_DRAWS: u64 = 40;
 /// Stream of random gaps between intended starts.
@@ -224,27 +228,26 @@ impl Scene {
     }
 
     /// Returns a worker's part of `of` things that all workers divide among themselves.
-    fn part(&self, thread: u32, of: u64) -> Part {
+    fn part(&self, thread: u32, of: u64) -> impl Iterator<Item = u64> + use<> {
         let threads = u64::from(self.mix.threads());
         let first = self.place() * threads + u64::from(thread);
-        Part {
-            next: first,
-            step: self.sharing() * threads,
-            of,
-        }
+        (first..of).step_by((self.sharing() * threads) as usize)
     }
 
     /// Creates the directories of one level of each set, each worker its part of them.
     fn make_level(self: &Arc<Self>, level: usize) -> MakeRunner {
         let scene = Arc::clone(self);
         Arc::new(move |thread| {
-            let parts = scene.trees.iter().map(|tree| {
+            let own = Arc::clone(&scene);
+            let of_set = move |tree: Arc<Tree>| {
                 let count = tree.levels().get(level).copied().unwrap_or(0);
-                scene.part(thread, count)
-            });
-            let script = Making::directories(scene.trees.clone(), level, parts.collect());
-            let data = scene.data(STREAM_PREPARED, thread);
-            Ok(Box::new(scene.runner(script, (0, 0), data)?))
+                own.part(thread, count).map(move |number| {
+                    let mut path = Vec::new();
+                    tree.directory(level + 1, number, &mut path);
+                    (path, Entry::Directory)
+                })
+            };
+            scene.creator(scene.trees.clone().into_iter().flat_map(of_set), thread)
         })
     }
 
@@ -252,28 +255,34 @@ impl Scene {
     fn make_names(self: &Arc<Self>) -> MakeRunner {
         let scene = Arc::clone(self);
         Arc::new(move |thread| {
-            let sets = &scene.mix.sets;
-            let parts = sets.iter().map(|set| scene.part(thread, set.number));
-            let owners = (0..sets.len()).map(|set| scene.owners(set)).collect();
-            let script = Making::names(
-                (Arc::clone(&scene.mix), scene.trees.clone()),
-                parts.collect(),
-                owners,
-                scene.size_seed(),
-            );
-            let data = scene.data(STREAM_PREPARED, thread);
-            let room = (1, making::CHUNK);
-            Ok(Box::new(scene.runner(script, room, data)?))
+            let own = Arc::clone(&scene);
+            let of_set = move |set: usize| {
+                let (plan, owners) = (own.mix.sets[set].clone(), own.owners(set));
+                let (tree, seed) = (Arc::clone(&own.trees[set]), own.size_seed());
+                let part = own.part(thread, plan.number);
+                let part = part.filter(move |name| is_prepared(*name, owners, plan.prepared));
+                part.map(move |name| {
+                    let mut path = Vec::new();
+                    tree.name(name, &mut path);
+                    let entry = match plan.kind {
+                        SetKind::Directories => Entry::Directory,
+                        SetKind::Links => Entry::Link(TARGET.to_vec()),
+                        SetKind::Files => Entry::File(plan.sizes.of(&[seed, set as u64, name])),
+                    };
+                    (path, entry)
+                })
+            };
+            scene.creator((0..scene.mix.sets.len()).flat_map(of_set), thread)
         })
     }
 
-    fn runner<S: Source + 'static>(
+    fn creator(
         &self,
-        script: S,
-        room: (usize, u64),
-        data: DataStream,
-    ) -> Result<StepRunner<S>, Failure> {
-        StepRunner::new(script, Arc::clone(&self.fs), room, data)
+        entries: impl Iterator<Item = (Vec<u8>, Entry)> + 'static,
+        thread: u32,
+    ) -> Prepared {
+        let (fs, data) = (Arc::clone(&self.fs), self.data(STREAM_PREPARED, thread));
+        creation::runner(fs, entries, PERMISSIONS, data)
     }
 
     /// Returns the data that a worker writes.
@@ -334,11 +343,12 @@ impl Scene {
         );
         let (sets, bytes) = (self.mix.sets.len(), self.mix.roles[role].call_bytes());
         let data = self.data(STREAM_DATA, thread);
+        let runner = |room| StepRunner::new(script, Arc::clone(&self.fs), room, data);
         let Some(depth) = self.mix.in_flight else {
-            return Ok(Box::new(self.runner(script, (sets, bytes), data)?));
+            return Ok(Box::new(runner((sets, bytes))?));
         };
         let depth = depth as usize;
-        let runner = self.runner(script, (sets * depth, 0), data)?;
+        let runner = runner((sets * depth, 0))?;
         Ok(Box::new(runner.together(depth, bytes)?))
     }
 }
@@ -408,13 +418,9 @@ impl MixPass<'_> {
         phase: &Phase,
         listener: &mut dyn Listener,
     ) -> Result<bool, ExecError> {
-        let end = round::run(group, phase).await?;
-        for row in end.rows {
-            self.left += row.items;
-            if row.failures.total() > 0 {
-                listener.row(row);
-            }
-        }
+        let mut end = round::run(group, phase).await?;
+        self.left += end.rows.iter().map(|row| row.items).sum::<u64>();
+        end.tell_failures(listener);
         Ok(end.stopped)
     }
 
@@ -524,10 +530,8 @@ impl Pass<Target> for MixPass<'_> {
             return Ok(true);
         }
         let phase = self.phase(group, &scene).await?;
-        let end = round::run(group, &phase).await?;
-        if !end.details.is_empty() {
-            listener.details(self.iteration, &phase.row_names(), end.details);
-        }
+        let mut end = round::run(group, &phase).await?;
+        end.tell_details(&phase, listener);
         end.rows.into_iter().for_each(|row| listener.row(row));
         Ok(end.stopped)
     }

@@ -74,9 +74,6 @@ fn mismatch<T>(told: String) -> Result<T, Why> {
 /// One kind of operation on items that are known by their index: operands of its calls ([`Calls`]),
 /// and checks of their results.
 pub trait ItemOp {
-    /// The kind, for messages.
-    fn op(&self) -> OpKind;
-
     /// Sets the paths of the item. Untimed.
     fn aim(&mut self, index: u64);
 
@@ -178,6 +175,8 @@ impl Visit {
 pub struct ItemRunner<O> {
     /// `None`: one item at a time. Dropped before `fs`.
     flight: Option<InFlight<in_flight::Place>>,
+    /// The kind, for failures.
+    kind: OpKind,
     op: O,
     fs: Arc<dyn Fs>,
     calls: Calls,
@@ -218,19 +217,20 @@ impl Hand {
 }
 
 impl<O: ItemOp> ItemRunner<O> {
-    /// A runner of `op`, which makes `calls`, over the items of `visit`.
+    /// A runner of `op`, of that kind, which makes `calls`, over the items of `visit`.
     ///
     /// # Errors
     /// When there is not the memory.
     pub fn new(
-        op: O,
+        (kind, op): (OpKind, O),
         calls: Calls,
         fs: Arc<dyn Fs>,
         visit: Visit,
     ) -> Result<ItemRunner<O>, Failure> {
-        let data = buffer(calls.data, op.op())?;
+        let data = buffer(calls.data, kind)?;
         Ok(ItemRunner {
             flight: None,
+            kind,
             op,
             fs,
             only_name: calls.only_name(),
@@ -399,11 +399,7 @@ impl<O: ItemOp> Program for ItemRunner<O> {
     ) {
         self.issued += 1;
         self.now = end;
-        let span = Span {
-            intended,
-            start,
-            end,
-        };
+        let span = Span::due(intended, start, end);
         let went_well = outcome.is_ok();
         let mut result = match outcome {
             Ok(moved) => self.settle(moved),
@@ -433,7 +429,7 @@ impl<O: ItemOp> ItemRunner<O> {
     fn failure(&mut self, path: Option<&CStr>, (kind, detail): Why) -> Failure {
         self.failed = true;
         let path = path.unwrap_or(self.op.paths().0);
-        Failure::new(self.op.op(), path.to_string_lossy(), kind).with(detail)
+        Failure::new(self.kind, path.to_string_lossy(), kind).with(detail)
     }
 
     fn second_step(&mut self, gate: &Gate, meter: &mut Meter) {
@@ -446,11 +442,7 @@ impl<O: ItemOp> ItemRunner<O> {
         );
         let end = gate.clock.now();
         self.now = end;
-        let span = Span {
-            intended: None,
-            start,
-            end,
-        };
+        let span = Span::new(start, end);
         match progress.outcome() {
             Ok(_) => meter.done(1, span, 0),
             Err(kind) => {
@@ -479,7 +471,7 @@ impl<O: ItemOp> Runner for ItemRunner<O> {
         }
     }
 
-    fn issued(&self) -> u64 {
+    fn issued(&self, _meter: &Meter) -> u64 {
         self.issued
     }
 
@@ -515,7 +507,7 @@ impl<O: ItemOp> Runner for ItemRunner<O> {
         (visits > count).then_some(count)
     }
 
-    fn covered(&self) -> bool {
+    fn covered(&self, _meter: &Meter) -> bool {
         !self.failed && self.issued >= self.visit.count.min(self.visit.visits)
     }
 
@@ -697,6 +689,7 @@ impl OpContext {
     fn runner_over<O: ItemOp + 'static>(&self, op: O, thread: u32, visit: Visit) -> Prepared {
         // A worker without items needs no ring.
         let in_a_ring = visit.visits > 0 && self.info.in_a_ring();
+        let op = (self.info.op, op);
         let runner = ItemRunner::new(op, self.calls(), self.fs.clone(), visit)?;
         let runner = runner.followed_by(self.after.clone().filter(|_| thread == 0));
         match self.plan.in_flight.filter(|_| in_a_ring) {

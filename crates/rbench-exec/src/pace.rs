@@ -71,24 +71,21 @@ impl StopFlag {
     /// Requests a stop.
     pub fn raise(&self) {
         self.0.from.store(Flag::AT_ONCE, Ordering::Relaxed);
+        self.each_follower(StopFlag::raise);
+    }
+
+    fn each_follower(&self, act: fn(&StopFlag)) {
         let followers = self.0.followers.lock();
-        for follower in followers.unwrap_or_else(PoisonError::into_inner).iter() {
-            if let Some(follower) = follower.upgrade() {
-                StopFlag(follower).raise();
-            }
-        }
+        let followers = followers.unwrap_or_else(PoisonError::into_inner);
+        let followers = followers.iter().filter_map(Weak::upgrade);
+        followers.for_each(|follower| act(&StopFlag(follower)));
     }
 
     /// Requests a stop of this flag and its followers. Nothing more is to be done on the target,
     /// not even the steps at the end of the work.
     pub fn abandon(&self) {
         self.0.abandoned.store(true, Ordering::Relaxed);
-        let followers = self.0.followers.lock();
-        for follower in followers.unwrap_or_else(PoisonError::into_inner).iter() {
-            if let Some(follower) = follower.upgrade() {
-                StopFlag(follower).abandon();
-            }
-        }
+        self.each_follower(StopFlag::abandon);
         self.raise();
     }
 

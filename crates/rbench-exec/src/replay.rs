@@ -13,18 +13,19 @@ use std::time::Duration;
 use nix::errno::Errno;
 use rbench_core::outcome::{NotReplayed, PhaseOutcome, ReplayTotals, Replayed, TraceName};
 use rbench_core::plain::plain;
-use rbench_core::random::key;
+use rbench_core::random::{DataStream, key};
 use rbench_core::units::{counted, human_count, human_nanos};
 use rbench_core::{Bytes, Failure, Nanos, OpKind};
 use rbench_plan::replay::Pace;
 use rbench_plan::trace::names::Names;
 use rbench_plan::trace::survey::{Found, Survey};
-use rbench_plan::trace::why;
+use rbench_plan::trace::{Kind, why};
 use rbench_plan::{Plan, ReplayPlan};
 use rbench_sys::{PosixFs, space};
 use xxhash_rust::xxh3::Xxh3;
 
 use crate::caches::drop_caches;
+use crate::creation::{self, Entry, Permissions};
 use crate::group::{ExecError, Group, Ranks};
 use crate::listener::Listener;
 use crate::pace::StopFlag;
@@ -36,11 +37,9 @@ use crate::worker::MakeRunner;
 use crate::workload::{Pass, Run, Running, Workload};
 
 mod player;
-mod prepare;
 mod stream;
 
 use player::{Common, Counts, Player};
-use prepare::Preparer;
 use stream::{Form, Merged, Own, PIECES, Task};
 
 /// Code of the warning: operations start later than recorded.
@@ -58,6 +57,24 @@ const WITHIN: f64 = 0.99;
 
 /// Interval of checks for a stop while waiting for the traces.
 const LOOKS: Duration = Duration::from_millis(100);
+
+/// Permissions of the entries that existed before the trace.
+const PERMISSIONS: Permissions = Permissions {
+    file: 0o644,
+    directory: 0o755,
+};
+
+/// The longest target of a link.
+const TARGET_MAX: u64 = 4095;
+
+/// Returns an entry like one that existed before the trace.
+fn entry(kind: Kind, size: u64) -> Entry {
+    match kind {
+        Kind::Directory => Entry::Directory,
+        Kind::Link => Entry::Link(vec![b'x'; size.clamp(1, TARGET_MAX) as usize]),
+        Kind::File => Entry::File(size),
+    }
+}
 
 /// Returns the path of a copy's file, relative to the directory of the pass.
 fn relative(copy: u32, path: &[u8]) -> Vec<u8> {
@@ -340,13 +357,24 @@ impl ReplayPass<'_> {
         listener: &mut dyn Listener,
     ) -> Result<bool, ExecError> {
         let own = self.own(group);
-        let (copies, seed) = (self.plan.copies, self.seed());
+        let seed = self.seed();
         let (fs, found) = (fs.clone(), Arc::clone(&self.looked.found));
-        let total = (found.before.len() as u64 + 1).saturating_mul(u64::from(copies));
+        let each = found.before.len() as u64 + 1;
+        let total = each.saturating_mul(u64::from(self.plan.copies));
         let make: MakeRunner = Arc::new(move |thread| {
-            let worker = (own.first + u64::from(thread), own.workers);
-            let preparer = Preparer::new(fs.clone(), Arc::clone(&found), copies, worker, seed)?;
-            Ok(Box::new(preparer))
+            let (worker, found) = (own.first + u64::from(thread), Arc::clone(&found));
+            // The first entry of each copy is its own directory.
+            let entries = (worker..total).step_by(own.workers.max(1) as usize);
+            let entries = entries.map(move |number| {
+                let copy = (number / each) as u32;
+                let before = (number % each).checked_sub(1);
+                match before.and_then(|nth| found.before.get(nth as usize)) {
+                    None => (relative(copy, b""), Entry::Directory),
+                    Some(one) => (relative(copy, &one.path), entry(one.kind, one.size)),
+                }
+            });
+            let data = DataStream::new(&[seed, worker, 1]);
+            creation::runner(Arc::new(fs.clone()), entries, PERMISSIONS, data)
         });
         let label = "files from before the trace";
         let lane = self.row(OpKind::Create, "replay-prepare", label);
@@ -355,11 +383,8 @@ impl ReplayPass<'_> {
             total: Some(total),
             ..Phase::untimed(label, lane, self.all.workers_of(group.rank()), make)
         };
-        let end = round::run(group, &phase).await?;
-        end.rows
-            .into_iter()
-            .filter(|row| row.failures.total() > 0)
-            .for_each(|row| listener.row(row));
+        let mut end = round::run(group, &phase).await?;
+        end.tell_failures(listener);
         if end.failed {
             return Err(ExecError::SetUp(format!("{label} could not be created")));
         }
@@ -412,10 +437,8 @@ impl ReplayPass<'_> {
             before: Before::named("replay"),
             ..Phase::new("replaying", lanes.collect(), threads, make)
         };
-        let end = round::run(group, &phase).await?;
-        if self.all.log {
-            listener.details(self.iteration, &phase.row_names(), end.details);
-        }
+        let mut end = round::run(group, &phase).await?;
+        end.tell_details(&phase, listener);
         drop(phase);
         let read = join(group, dealer).await?;
         let counts = sum(group, &common).await?;

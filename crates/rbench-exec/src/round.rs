@@ -13,8 +13,10 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use crate::client;
 use crate::group::{ExecError, Group, StopReason, WorkerResources};
+use crate::listener::Listener;
 use crate::lost;
-use crate::phase::Phase;
+use crate::meter::LaneKind;
+use crate::phase::{OpRow, Phase};
 use crate::reduce::{self, Part};
 use crate::residency::{self, Glance, Seen};
 use crate::stuck::StuckDetector;
@@ -37,6 +39,23 @@ pub struct PhaseEnd {
     pub failed: bool,
     /// Details that stay with this rank.
     pub details: Details,
+}
+
+impl PhaseEnd {
+    /// Hands over the rows with failures, of a phase that only prepares others.
+    pub fn tell_failures(&mut self, listener: &mut dyn Listener) {
+        let rows = std::mem::take(&mut self.rows).into_iter();
+        rows.filter(|row| row.failures.total() > 0)
+            .for_each(|row| listener.row(row));
+    }
+
+    /// Hands over the details that stay with this rank, if there are any.
+    pub fn tell_details(&mut self, phase: &Phase, listener: &mut dyn Listener) {
+        let details = std::mem::take(&mut self.details);
+        if phase.log_operations || !details.is_empty() {
+            listener.details(phase.iteration, &phase.row_names(), details);
+        }
+    }
 }
 
 /// Preparation state of this rank's workers.
@@ -252,7 +271,7 @@ async fn measure(group: &Group<'_>, phase: &Phase) -> Result<PhaseEnd, ExecError
             details: Details::default(),
         });
     }
-    let before = look_before(group, phase, &hands).await?;
+    let before = glance(group, phase, &hands, false).await?;
     let client = client::begin(group).await?;
     group.keep_time().await?;
     let _guard = group.guard();
@@ -293,7 +312,7 @@ async fn measure(group: &Group<'_>, phase: &Phase) -> Result<PhaseEnd, ExecError
         hands.order(group, go, reached_counts).await?;
     }
     let client = client::end(group, client).await?;
-    let after = look_after(group, phase, &hands).await?;
+    let after = glance(group, phase, &hands, true).await?;
     let ended = hands.order(group, Command::Finish, ended).await?;
     let ended = hands.outcomes(group, phase, ended);
     hands.items(group);
@@ -338,17 +357,24 @@ fn first_stage(phase: &Phase) -> Stage {
     }
 }
 
-/// Inspects memory before anything is timed: workers inspect their files, then one rank of each
-/// cache reads its counters. All ranks wait for that.
-async fn look_before(
+/// Inspects memory, if the phase asks for it. Before it, all ranks wait until workers have inspected
+/// their files and one rank of each cache has read its counters; when all workers have `ended`, before
+/// they close their files, the counters come first.
+async fn glance(
     group: &Group<'_>,
     phase: &Phase,
     hands: &WorkerPool,
+    ended: bool,
 ) -> Result<Option<Glance>, ExecError> {
     if phase.cache.is_none() {
         return Ok(None);
     }
-    let workers = look(group, hands, false).await?;
+    if ended {
+        let counts = residency::count(group).await?;
+        let workers = look(group, hands, ended).await?;
+        return Ok(Some(Glance { workers, counts }));
+    }
+    let workers = look(group, hands, ended).await?;
     let counts = residency::count(group).await?;
     group.quietly(group.world.barrier()).await?;
     Ok(Some(Glance { workers, counts }))
@@ -362,20 +388,6 @@ async fn look(
 ) -> Result<Vec<(Pages, Option<u64>)>, ExecError> {
     let workers = hands.order(group, Command::Look { ended }, looked).await?;
     Ok(workers.into_iter().map(Option::unwrap_or_default).collect())
-}
-
-/// Inspects memory when all workers have ended, before they close their files: the counters first.
-async fn look_after(
-    group: &Group<'_>,
-    phase: &Phase,
-    hands: &WorkerPool,
-) -> Result<Option<Glance>, ExecError> {
-    if phase.cache.is_none() {
-        return Ok(None);
-    }
-    let counts = residency::count(group).await?;
-    let workers = look(group, hands, true).await?;
-    Ok(Some(Glance { workers, counts }))
 }
 
 /// Runs `phases` in sequence without waiting for the other ranks in between: each rank's times
@@ -463,7 +475,7 @@ struct Mine {
     /// Observations before and after.
     glances: Option<[Glance; 2]>,
     /// Use of the client, if it is watched.
-    client: Option<client::Seen>,
+    client: client::Seen,
 }
 
 impl Mine {
@@ -570,7 +582,6 @@ fn spawn_workers(group: &Group<'_>, phase: &Phase) -> Result<WorkerPool, String>
     let config = WorkerConfig {
         rank: group.rank(),
         host: group.host_name().to_owned(),
-        open_loop: phase.open_loop,
         interval: group.interval(),
         hands_over: group.probes.intervals.wanted(),
         judged: group.probes.intervals.judged(),
@@ -583,13 +594,14 @@ fn spawn_workers(group: &Group<'_>, phase: &Phase) -> Result<WorkerPool, String>
     let config = Arc::new(config);
     let own = |thread: u32| {
         let numbers = phase.own_lanes(thread as usize);
-        let lanes = &phase.lanes[numbers.clone()];
-        let starts = lanes.iter().map(|lane| lane.has_responses(phase.open_loop));
+        let kind = |lane: &OpRow| LaneKind {
+            op: lane.op,
+            aside: lane.aside,
+            starts: lane.has_responses(phase.open_loop),
+        };
         OwnLanes {
             first: numbers.start,
-            ops: lanes.iter().map(|lane| lane.op).collect(),
-            aside: lanes.iter().map(|lane| lane.aside).collect(),
-            starts: starts.collect(),
+            kinds: phase.lanes[numbers].iter().map(kind).collect(),
         }
     };
     let (sender, reports) = unbounded_channel();

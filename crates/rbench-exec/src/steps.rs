@@ -157,7 +157,6 @@ struct Account<S> {
     opened: Vec<Name>,
     data: DataStream,
     issued: u64,
-    failed: bool,
 }
 
 impl<S: Source> Account<S> {
@@ -167,7 +166,6 @@ impl<S: Source> Account<S> {
             opened: vec![Name::default(); slots],
             data,
             issued: 0,
-            failed: false,
         }
     }
 
@@ -200,11 +198,7 @@ impl<S: Source> Account<S> {
         if step.script.leaves_open() && outcome.is_ok() {
             self.opened[step.slot].set(|to| to.extend_from_slice(path().to_bytes()));
         }
-        let span = Span {
-            intended: step.intended,
-            start,
-            end,
-        };
+        let span = Span::due(step.intended, start, end);
         match (self.source.ended(step, outcome, (start, end)), outcome) {
             (Verdict::Missed, _) => meter.missed(step.lane, span),
             (Verdict::Plain, Ok(bytes)) => meter.done(step.lane, span, bytes),
@@ -217,8 +211,7 @@ impl<S: Source> Account<S> {
     }
 
     #[cold]
-    fn failure(&mut self, step: &Step, path: &CStr, kind: FailureKind) -> Failure {
-        self.failed = true;
+    fn failure(&self, step: &Step, path: &CStr, kind: FailureKind) -> Failure {
         let name = match self.opened.get(step.slot) {
             Some(opened) if step.script.needs_open() => opened.as_c_str(),
             _ => path,
@@ -227,11 +220,10 @@ impl<S: Source> Account<S> {
     }
 
     /// A file that was left open was closed.
-    fn closed(&mut self, slot: usize, result: Result<(), Errno>, meter: &mut Meter) {
+    fn closed(&self, slot: usize, result: Result<(), Errno>, meter: &mut Meter) {
         let Err(errno) = result else {
             return;
         };
-        self.failed = true;
         let path = self.opened[slot].as_c_str().to_string_lossy();
         let lane = self.source.lane_of_close();
         meter.failed_untimed(lane, Failure::new(OpKind::Close, path, errno));
@@ -404,16 +396,12 @@ impl<S: Source> Runner for StepRunner<S> {
         self.account.source.over(gate, meter);
     }
 
-    fn issued(&self) -> u64 {
+    fn issued(&self, _meter: &Meter) -> u64 {
         self.account.issued
     }
 
     fn planned(&self) -> u64 {
         self.account.source.planned()
-    }
-
-    fn covered(&self) -> bool {
-        !self.account.failed
     }
 
     /// Closes what the script left open.

@@ -13,7 +13,7 @@ use tokio::sync::mpsc::UnboundedSender;
 use rbench_sys::limits;
 use rbench_sys::own_files::OwnFiles;
 
-use crate::meter::{ErrorBudget, Meter, Tally};
+use crate::meter::{ErrorBudget, LaneKind, Meter, Tally};
 use crate::pace::{Gate, StopFlag};
 use crate::repeats::note_rewritten;
 
@@ -29,8 +29,11 @@ pub trait Runner {
     /// Syncs and closes files after the run, if that is timed.
     fn close(&mut self, _gate: &Gate, _meter: &mut Meter) {}
 
-    /// Returns the operations issued until now, failed ones included.
-    fn issued(&self) -> u64;
+    /// Returns the operations issued until now, failed ones included: those that its `meter` has,
+    /// unless some of them are not recorded there.
+    fn issued(&self, meter: &Meter) -> u64 {
+        meter.attempted()
+    }
 
     /// Returns the operations that it would issue without a deadline, if known; zero: nothing to
     /// do.
@@ -39,8 +42,8 @@ pub trait Runner {
     }
 
     /// Returns whether all of its work was done once without error.
-    fn covered(&self) -> bool {
-        true
+    fn covered(&self, meter: &Meter) -> bool {
+        meter.is_sound()
     }
 
     /// Returns the pages of its files in the page cache, untimed: before the run, and again when it
@@ -74,11 +77,7 @@ impl Runner for Unable {
         }
     }
 
-    fn issued(&self) -> u64 {
-        0
-    }
-
-    fn covered(&self) -> bool {
+    fn covered(&self, _meter: &Meter) -> bool {
         false
     }
 }
@@ -88,10 +87,6 @@ pub struct Idle;
 
 impl Runner for Idle {
     fn run(&mut self, _gate: &Gate, _meter: &mut Meter, _upto: Option<u64>) {}
-
-    fn issued(&self) -> u64 {
-        0
-    }
 }
 
 /// A runner, or the reason why it could not be created.
@@ -190,8 +185,6 @@ pub struct WorkerConfig {
     pub rank: Rank,
     /// Its host.
     pub host: String,
-    /// Set if response times are recorded.
-    pub open_loop: bool,
     /// The interval of the timelines.
     pub interval: Nanos,
     /// Set if each interval is handed over at its end.
@@ -212,10 +205,10 @@ pub struct WorkerConfig {
 
 impl WorkerConfig {
     /// Gives a worker its own resources, until the value is dropped.
-    fn seat(&self, thread: u32, ops: &[OpKind]) -> Result<Option<OwnFiles>, Failure> {
+    fn seat(&self, thread: u32, lanes: &[LaneKind]) -> Result<Option<OwnFiles>, Failure> {
         if let Some(cpu) = self.cpus.get(thread as usize) {
             limits::stay_on(*cpu).map_err(|errno| {
-                let op = ops.first().copied().unwrap_or(OpKind::Read);
+                let op = lanes.first().map_or(OpKind::Read, |lane| lane.op);
                 Failure::new(op, "", errno).with(format!("--pin: staying on processor {cpu}"))
             })?;
         }
@@ -264,12 +257,8 @@ impl Drop for LostGuard {
 pub struct OwnLanes {
     /// The number of the first; the others follow it.
     pub first: usize,
-    /// The operation of each.
-    pub ops: Vec<OpKind>,
-    /// For each: set if it belongs to no other lane's time.
-    pub aside: Vec<bool>,
-    /// For each: set if its operations have intended starts.
-    pub starts: Vec<bool>,
+    /// All of them.
+    pub kinds: Vec<LaneKind>,
 }
 
 /// Starts worker `thread` of the config with lanes of its own; it prepares at once and then takes
@@ -289,8 +278,7 @@ pub fn spawn(
     let mut meter = Meter::new(
         config.rank,
         &config.host,
-        &lanes.ops,
-        config.open_loop,
+        &lanes.kinds,
         config.interval,
         Arc::clone(&tally),
         ErrorBudget {
@@ -298,17 +286,11 @@ pub fn spawn(
             stop: config.stop.of_all(),
         },
     );
-    for (lane, starts) in lanes.starts.iter().enumerate() {
-        meter.expects_starts(lane, *starts);
-    }
-    meter.set_aside(&lanes.aside);
+    let reports = Reports { thread, reports };
     if config.hands_over {
         let first = lanes.first;
         meter.hand_over(|lane| {
-            let to = Reports {
-                thread,
-                reports: reports.clone(),
-            };
+            let to = reports.clone();
             Box::new(move |part| {
                 let (row, part) = (first + lane, Box::new(part));
                 // This fails only if nobody listens any more.
@@ -316,16 +298,13 @@ pub fn spawn(
             })
         });
     }
-    let to = Reports {
-        thread,
-        reports: reports.clone(),
-    };
     if config.judged {
-        let to = to.clone();
+        let to = reports.clone();
         meter.tell_passes(move |interval| {
             to.send(Report::Passed(interval));
         });
     }
+    let to = reports.clone();
     meter.tell_first(move |failure| {
         // This fails only if nobody listens any more.
         to.send(Report::Failed(Box::new(failure.clone())));
@@ -337,15 +316,14 @@ pub fn spawn(
         .name(format!("worker-{thread}"))
         .spawn(move || {
             here.is_here();
-            let reports = Reports { thread, reports };
             let mut guard = LostGuard(Some(reports.clone()));
-            let seat = config.seat(thread, &lanes.ops);
+            let seat = config.seat(thread, &lanes.kinds);
             let prepare = || match &seat {
                 Ok(_) => make(thread),
                 Err(failure) => Err(failure.clone()),
             };
             // Failures that keep a worker from its operations count with the first kind of them.
-            let lane = (!lanes.ops.is_empty()).then_some(0);
+            let lane = (!lanes.kinds.is_empty()).then_some(0);
             let prepared = (&prepare as &dyn Fn() -> Prepared, log_operations);
             work(prepared, (lanes.first, lane), meter, stop, &inbox, &reports);
             // Frees its own resources before the reports end. Before that it drops the runner's
@@ -423,7 +401,7 @@ fn work(
             }
             Command::Finish => {
                 runner.finish(&mut meter);
-                let (covered, busy) = (runner.covered(), runner.issued() > 0);
+                let (covered, busy) = (runner.covered(&meter), runner.issued(&meter) > 0);
                 let finished = meter.last_end();
                 let (mut lanes, mut details) = meter.into_parts();
                 // The meter numbers its own lanes, the log those of the phase.
@@ -448,7 +426,7 @@ fn work(
         }
         meter.pause();
         reports.send(Report::Reached {
-            issued: runner.issued(),
+            issued: runner.issued(&meter),
             done: meter.items(),
         });
     }
@@ -521,7 +499,6 @@ mod tests {
         let config = WorkerConfig {
             rank: Rank(0),
             host: "here".to_owned(),
-            open_loop: false,
             interval: Nanos(1_000_000_000),
             hands_over: false,
             judged: false,
@@ -534,9 +511,7 @@ mod tests {
         let (sender, mut reports) = unbounded_channel();
         let lanes = OwnLanes {
             first: 0,
-            ops: vec![OpKind::Read],
-            aside: vec![false],
-            starts: vec![false],
+            kinds: vec![LaneKind::plain(OpKind::Read)],
         };
         let worker =
             spawn(&Arc::new(config), 0, lanes, make, sender).expect("a thread is to be had");

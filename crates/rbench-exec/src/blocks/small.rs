@@ -84,7 +84,11 @@ pub(super) fn prepare(context: &WorkerContext, clone: u32, small: SmallFiles) ->
     let covered = kept
         .and_then(|kept| kept.covered.get(clone as usize))
         .cloned();
-    let runner = ItemRunner::new(file, Calls::default(), fs, visit)?;
+    let kind = match directions.write {
+        true => OpKind::WriteFile,
+        false => OpKind::ReadFile,
+    };
+    let runner = ItemRunner::new((kind, file), Calls::default(), fs, visit)?;
     Ok(Box::new(runner.telling(covered)))
 }
 
@@ -286,14 +290,6 @@ impl SmallFile {
 }
 
 impl ItemOp for SmallFile {
-    fn op(&self) -> OpKind {
-        if self.write {
-            OpKind::WriteFile
-        } else {
-            OpKind::ReadFile
-        }
-    }
-
     fn aim(&mut self, index: u64) {
         self.index = index;
         self.paths.item(index);

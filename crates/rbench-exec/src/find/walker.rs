@@ -136,8 +136,6 @@ pub struct Walker {
     search: Arc<Search>,
     thread: u32,
     buffer: Vec<u8>,
-    issued: u64,
-    failed: bool,
     counts: [u64; 3],
 }
 
@@ -149,8 +147,6 @@ impl Walker {
             search,
             thread,
             buffer: vec![0; walk::BUFFER],
-            issued: 0,
-            failed: false,
             counts: [0; 3],
         }
     }
@@ -161,33 +157,6 @@ impl Walker {
         let workers = u64::from(search.ranks) * u64::from(search.threads);
         let me = u64::from(search.rank) * u64::from(search.threads) + u64::from(self.thread);
         xxh3_64(name.to_bytes()) % workers.max(1) == me
-    }
-
-    /// Makes a call of that row, and notes how it went.
-    fn timed<T>(
-        &mut self,
-        lane: usize,
-        (gate, meter): (&Gate, &mut Meter),
-        call: impl FnOnce() -> Result<T, Errno>,
-        path: impl FnOnce() -> PathBuf,
-    ) -> Option<T> {
-        let start = gate.clock.now();
-        let result = call();
-        let span = Span::new(start, gate.clock.now());
-        self.issued += 1;
-        match result {
-            Ok(value) => {
-                meter.done(lane, span, 0);
-                Some(value)
-            }
-            Err(errno) => {
-                self.failed = true;
-                let path = path();
-                let failure = Failure::new(ROWS[lane].0, path.to_string_lossy(), errno);
-                meter.failed(lane, span, failure);
-                None
-            }
-        }
     }
 
     /// Checks the start of the search, which is not an entry of a directory.
@@ -205,7 +174,7 @@ impl Walker {
         let root = &search.root;
         let looks = || walk::attributes(root).map(|(attributes, _)| attributes);
         let attributes = match self.asks() {
-            true => self.timed(STAT, (gate, meter), looks, || root.clone()),
+            true => timed(STAT, (gate, meter), looks, || root.clone()),
             false => None,
         };
         self.judge(attributes);
@@ -244,7 +213,7 @@ impl Walker {
         if gate.stop.is_raised() {
             return;
         }
-        let opened = self.timed(OPEN, (gate, meter), open, || path.to_owned());
+        let opened = timed(OPEN, (gate, meter), open, || path.to_owned());
         // Mount points are not entered.
         let Some(Some(mut directory)) = opened else {
             return;
@@ -252,7 +221,7 @@ impl Walker {
         let mut buffer = std::mem::take(&mut self.buffer);
         while !gate.stop.is_raised() {
             let read = || directory.read(&mut buffer);
-            let bytes = self.timed(READ, (gate, meter), read, || path.to_owned());
+            let bytes = timed(READ, (gate, meter), read, || path.to_owned());
             let Some(bytes) = bytes.filter(|bytes| *bytes > 0) else {
                 break;
             };
@@ -263,7 +232,6 @@ impl Walker {
                         self.entry(place, (name, kind), &mut into, (gate, meter));
                     }
                     Err(errno) => {
-                        self.failed = true;
                         let path = path.to_string_lossy();
                         meter.failed_untimed(READ, Failure::new(OpKind::Readdir, path, errno));
                     }
@@ -291,7 +259,7 @@ impl Walker {
             Kind::Other => false,
             Kind::Unknown => {
                 let stat = || directory.stat(name);
-                attributes = self.timed(STAT, (gate, meter), stat, below);
+                attributes = timed(STAT, (gate, meter), stat, below);
                 match attributes {
                     Some(found) => found.is_directory,
                     None => return,
@@ -303,7 +271,7 @@ impl Walker {
             if self.name_fits(name) {
                 if attributes.is_none() && self.asks() {
                     let stat = || directory.stat(name);
-                    attributes = self.timed(STAT, (gate, meter), stat, below);
+                    attributes = timed(STAT, (gate, meter), stat, below);
                 }
                 self.judge(attributes);
             }
@@ -338,6 +306,30 @@ impl Walker {
     }
 }
 
+/// Makes a call of that row, and notes how it went.
+fn timed<T>(
+    lane: usize,
+    (gate, meter): (&Gate, &mut Meter),
+    call: impl FnOnce() -> Result<T, Errno>,
+    path: impl FnOnce() -> PathBuf,
+) -> Option<T> {
+    let start = gate.clock.now();
+    let result = call();
+    let span = Span::new(start, gate.clock.now());
+    match result {
+        Ok(value) => {
+            meter.done(lane, span, 0);
+            Some(value)
+        }
+        Err(errno) => {
+            let path = path();
+            let failure = Failure::new(ROWS[lane].0, path.to_string_lossy(), errno);
+            meter.failed(lane, span, failure);
+            None
+        }
+    }
+}
+
 impl Runner for Walker {
     fn run(&mut self, gate: &Gate, meter: &mut Meter, _upto: Option<u64>) {
         let search = Arc::clone(&self.search);
@@ -350,14 +342,6 @@ impl Runner for Walker {
             self.read(&path, Into::Queue, gate, meter);
             waits_from = gate.clock.now();
         }
-    }
-
-    fn issued(&self) -> u64 {
-        self.issued
-    }
-
-    fn covered(&self) -> bool {
-        !self.failed
     }
 
     fn finish(&mut self, _meter: &mut Meter) {

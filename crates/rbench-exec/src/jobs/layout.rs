@@ -259,8 +259,13 @@ fn found(path: &Path, form: Form) -> Result<Option<u64>, (Errno, &'static str)> 
 /// The files of `job` that this rank checks and removes: its own, and at rank 0 those that all
 /// share.
 pub fn paths_of(here: &Ranks<'_>, job: &JobPlan, base: &Path) -> Vec<PathBuf> {
+    used(here, job, base, here.is_root())
+}
+
+/// The files of `job` that this rank's workers use: its own, and those that all share if `shared`.
+pub fn used(here: &Ranks<'_>, job: &JobPlan, base: &Path, shared: bool) -> Vec<PathBuf> {
     let mut all = paths(job, base, Whose::Own(here.rank()));
-    if here.is_root() {
+    if shared {
         let ranks = here.world.size();
         all.extend(paths(job, base, Whose::Shared { ranks }));
     }
@@ -460,7 +465,6 @@ pub struct LayoutRunner {
     data: DataStream,
     done: Vec<Completion>,
     issued: u64,
-    failed: bool,
 }
 
 /// Makes a worker of the layout; its data belongs to `parts`.
@@ -474,7 +478,6 @@ pub fn prepare(tasks: Arc<Tasks>, parts: &[u64]) -> Prepared {
         data: DataStream::new(parts),
         done: Vec::with_capacity(1),
         issued: 0,
-        failed: false,
     }))
 }
 
@@ -642,7 +645,6 @@ impl Runner for LayoutRunner {
             }
             self.issued += 1;
             if let Err(failure) = self.task(index, gate, meter) {
-                self.failed = true;
                 if let Ok(mut failed) = self.tasks.failed.lock() {
                     failed.push((self.tasks.all[index].path.clone(), failure.clone()));
                 }
@@ -651,12 +653,8 @@ impl Runner for LayoutRunner {
         }
     }
 
-    fn issued(&self) -> u64 {
+    fn issued(&self, _meter: &Meter) -> u64 {
         self.issued
-    }
-
-    fn covered(&self) -> bool {
-        !self.failed
     }
 }
 

@@ -192,12 +192,11 @@ impl<'p> OwnFiles<'p> {
         let step = self.step(round.step - 1);
         let workers = u64::from(round.job.numjobs) * u64::from(group.world.size());
         let phase = self.layout(group, common, (target, round, step), workers);
-        let end = round::run(group, &phase).await?;
+        let mut end = round::run(group, &phase).await?;
         common.journals.check(group).await?;
         if end.stopped || end.failed && self.share_unmade(group, &round.job, workers).await? {
             let why = why_unmade(&end, "laid out");
-            let failed = end.rows.into_iter().filter(|row| row.failures.total() > 0);
-            failed.for_each(|row| listener.row(row));
+            end.tell_failures(listener);
             group.agree(why).await?;
             return Ok(true);
         }

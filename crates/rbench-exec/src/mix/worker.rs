@@ -237,14 +237,7 @@ impl MixSource {
         }
         if let (Some(row), Some((start, end))) = (self.role().row_of_rounds(), span) {
             match whole {
-                true => {
-                    let span = Span {
-                        intended,
-                        start,
-                        end,
-                    };
-                    meter.as_well(row, span, bytes);
-                }
+                true => meter.as_well(row, Span::due(intended, start, end), bytes),
                 false => meter.lacked(row),
             }
         }
@@ -346,11 +339,7 @@ impl Source for MixSource {
         let from = own.round.span.map_or(start, |(start, _)| start);
         own.round.span = Some((from, end));
         own.round.bytes += bytes;
-        let span = Span {
-            intended: step.intended,
-            start,
-            end,
-        };
+        let span = Span::due(step.intended, start, end);
         own.done = outcome.is_ok().then_some((span, bytes));
         let gone = [Errno::ENOENT, Errno::ESTALE].map(FailureKind::from);
         let came = match outcome {

@@ -18,7 +18,6 @@ pub fn make_writer(scene: &OpContext, thread: u32) -> Prepared {
     let writes = op == OpKind::WriteFile || !matches!(scene.phase.who, ItemOwner::FirstForAll);
     let synced = op == OpKind::WriteSync;
     let writer = Writer {
-        op,
         places: scene.places(scene.renamed && synced),
         source: match plan.content {
             _ if synced => Source::Packet(Packet::Unique, key(&scene.seed) as i32),
@@ -40,7 +39,6 @@ enum Source {
 }
 
 struct Writer {
-    op: OpKind,
     places: Places,
     source: Source,
     direct: bool,
@@ -49,10 +47,6 @@ struct Writer {
 }
 
 impl ItemOp for Writer {
-    fn op(&self) -> OpKind {
-        self.op
-    }
-
     fn aim(&mut self, index: u64) {
         self.places.item(index);
     }
@@ -103,20 +97,20 @@ pub fn make_reader(scene: &OpContext, thread: u32) -> Prepared {
         }
         _ => None,
     };
-    let expected = expected.map(|(packet, seed, file_length, read)| {
-        Ok::<_, rbench_core::Failure>(Expected {
+    let expected = match expected {
+        Some((packet, seed, file_length, read)) => Some(Expected {
             packet,
             seed,
             file_length,
             buffer: buffer(read, op)?,
-        })
-    });
+        }),
+        None => None,
+    };
     let reader = Reader {
-        op,
         places: scene.places(scene.renamed),
         // A read of 0 bytes reads no page.
         looks_at_cache: op == OpKind::Read || !plan.direct && plan.read.0 > 0,
-        expected: expected.transpose()?,
+        expected,
     };
     scene.runner(reader, thread)
 }
@@ -131,7 +125,6 @@ struct Expected {
 }
 
 struct Reader {
-    op: OpKind,
     places: Places,
     /// True if it reads through the page cache.
     looks_at_cache: bool,
@@ -139,10 +132,6 @@ struct Reader {
 }
 
 impl ItemOp for Reader {
-    fn op(&self) -> OpKind {
-        self.op
-    }
-
     fn aim(&mut self, index: u64) {
         self.places.item(index);
         if let Some(expected) = &mut self.expected {

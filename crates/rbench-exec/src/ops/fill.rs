@@ -21,7 +21,6 @@ pub fn make(scene: &OpContext, thread: u32) -> Prepared {
         names.reverse();
     }
     let op = Fill {
-        op: scene.info.op,
         places: scene.places(scene.renamed),
         names,
         call: match (empties, files) {
@@ -36,7 +35,6 @@ pub fn make(scene: &OpContext, thread: u32) -> Prepared {
 }
 
 struct Fill {
-    op: OpKind,
     places: Places,
     /// The names that follow the directory's path.
     names: Vec<String>,
@@ -47,10 +45,6 @@ struct Fill {
 }
 
 impl ItemOp for Fill {
-    fn op(&self) -> OpKind {
-        self.op
-    }
-
     fn aim(&mut self, index: u64) {
         self.places.item(index);
         let directory = self.places.current().to_bytes();

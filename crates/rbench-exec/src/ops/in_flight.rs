@@ -42,7 +42,7 @@ impl<O: ItemOp> ItemRunner<O> {
     /// # Errors
     /// See `InFlight::new`.
     pub fn together(mut self, depth: u32) -> Result<ItemRunner<O>, Failure> {
-        let (op, calls) = (self.op.op(), &self.calls);
+        let (op, calls) = (self.kind, &self.calls);
         let room = (calls.data as usize, calls.longest(), 0);
         self.flight = Some(InFlight::new(self.fs.as_ref(), op, depth as usize, room)?);
         Ok(self)
@@ -174,11 +174,8 @@ impl<O: ItemOp> Feed for ItemRunner<O> {
                 (span, outcome.and_then(|bytes| closed.map(|_| bytes)))
             }
             None => {
-                let span = Span {
-                    intended: place.intended,
-                    start: if is_timed { start } else { end },
-                    end,
-                };
+                let start = if is_timed { start } else { end };
+                let span = Span::due(place.intended, start, end);
                 let delivered = |_| self.delivered(slot, place.index, ring);
                 let outcome = result.map_err(why("")).and_then(delivered);
                 // It counts as soon as the file that it works on is closed.
@@ -227,10 +224,6 @@ mod tests {
     }
 
     impl ItemOp for Ends {
-        fn op(&self) -> OpKind {
-            OpKind::Stat
-        }
-
         fn aim(&mut self, index: u64) {
             if index == self.at {
                 self.stop.raise();
@@ -257,7 +250,8 @@ mod tests {
             at: 2,
             stop: stop.clone(),
         };
-        let items = ItemRunner::new(op, Calls::of(Call::Stat(By::Link)), Arc::new(fs), visit);
+        let (op, calls) = ((OpKind::Stat, op), Calls::of(Call::Stat(By::Link)));
+        let items = ItemRunner::new(op, calls, Arc::new(fs), visit);
         let items = items.unwrap_or_else(|failure| panic!("{failure}"));
         let Ok(mut runner) = items.together(4) else {
             #[expect(clippy::print_stderr, reason = "a test that is skipped says so")]
@@ -269,11 +263,11 @@ mod tests {
             ..Gate::new(CpuClock::KERNEL, Nanos(0))
         };
         runner.run(&gate, &mut meter, None);
-        assert_eq!((runner.issued(), meter.items()), (0, 0));
+        assert_eq!((runner.issued(&meter), meter.items()), (0, 0));
         // All the others are there for who goes on.
         gate.stop = StopFlag::default();
         runner.op.at = 20;
         runner.run(&gate, &mut meter, None);
-        assert_eq!((runner.issued(), meter.items()), (20, 20));
+        assert_eq!((runner.issued(&meter), meter.items()), (20, 20));
     }
 }

@@ -151,11 +151,6 @@ fn value(places: &Places) -> [u8; VALUE] {
 
 impl ItemOp for Plain {
     #[inline(always)]
-    fn op(&self) -> OpKind {
-        self.op
-    }
-
-    #[inline(always)]
     fn aim(&mut self, index: u64) {
         match self.order {
             Order::Items => self.path.item(index),

@@ -12,7 +12,7 @@ use rbench_plan::meta::Calls;
 use rbench_sys::{Fs, NullFs};
 
 use super::{ItemOp, ItemRunner, Visit};
-use crate::meter::Meter;
+use crate::meter::{LaneKind, Meter};
 use crate::pace::Gate;
 use crate::single::one_by_one;
 
@@ -30,10 +30,6 @@ struct Serve {
 }
 
 impl ItemOp for Serve {
-    fn op(&self) -> OpKind {
-        OpKind::Stat
-    }
-
     fn aim(&mut self, _index: u64) {}
 
     fn paths(&self) -> (&CStr, &CStr) {
@@ -82,10 +78,13 @@ fn response(workers: u32, load: f64, random: bool, shared: bool, count: u64) -> 
             worker: worker as usize,
             random: random.then(|| Stream::new(&[3, u64::from(worker)])),
         };
-        let mut meter = Meter::alone(&[OpKind::Stat]);
-        meter.expects_starts(0, true);
+        let mut meter = Meter::of(&[LaneKind {
+            starts: true,
+            ..LaneKind::plain(OpKind::Stat)
+        }]);
         let start = SimulatedClock::ORIGIN;
         meter.start_at(start);
+        let serve = (OpKind::Stat, serve);
         Server {
             runner: ItemRunner::new(serve, Calls::default(), Arc::new(NullFs), visit)
                 .unwrap_or_else(|failure| panic!("{failure}")),

@@ -7,7 +7,7 @@
 
 use std::ffi::CStr;
 
-use rbench_core::{Call, OpKind, Progress};
+use rbench_core::{Call, Progress};
 use rbench_plan::meta::Renaming;
 use rbench_sys::Fs;
 
@@ -89,10 +89,6 @@ impl Rename {
 }
 
 impl ItemOp for Rename {
-    fn op(&self) -> OpKind {
-        OpKind::Rename
-    }
-
     fn aim(&mut self, index: u64) {
         match &mut self.how {
             How::Chain => self.aim_chain(index),

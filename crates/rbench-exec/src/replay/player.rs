@@ -154,8 +154,6 @@ pub struct Player {
     buffer: AlignedBuffer,
     data: DataStream,
     counts: Counts,
-    issued: u64,
-    failed: bool,
 }
 
 impl Player {
@@ -180,8 +178,6 @@ impl Player {
             ready: None,
             files: HashMap::new(),
             buffer,
-            issued: 0,
-            failed: false,
         })
     }
 
@@ -348,7 +344,6 @@ impl Program for Player {
             return Next::Again;
         };
         if let Err(errno) = self.fill(&ready) {
-            self.failed = true;
             meter.failed_untimed(row, Failure::new(kind, "", errno));
             return Next::Again;
         }
@@ -393,7 +388,6 @@ impl Program for Player {
         let Some(row) = self.row(&task) else {
             return;
         };
-        self.issued += 1;
         self.counts.done += 1;
         if let Some(intended) = intended {
             self.counts.late.record(start.since(intended));
@@ -407,17 +401,10 @@ impl Program for Player {
             (_, Ok(moved)) if op.returns_a_length() => moved,
             _ => 0,
         };
-        let span = Span {
-            intended,
-            start,
-            end,
-        };
+        let span = Span::due(intended, start, end);
         let fails = self.judge(row, op, outcome);
         match outcome {
-            Err(errno) if fails => {
-                self.failed = true;
-                meter.failed(row, span, failure(&task, errno));
-            }
+            Err(errno) if fails => meter.failed(row, span, failure(&task, errno)),
             // The result is as recorded, be it an error.
             _ => meter.done(row, span, bytes),
         }
@@ -437,14 +424,6 @@ fn failure(task: &Task, errno: Errno) -> Failure {
 impl Runner for Player {
     fn run(&mut self, gate: &Gate, meter: &mut Meter, _upto: Option<u64>) {
         one_by_one(self, gate, meter);
-    }
-
-    fn issued(&self) -> u64 {
-        self.issued
-    }
-
-    fn covered(&self) -> bool {
-        !self.failed
     }
 
     /// Closes what the trace left open.

@@ -213,7 +213,7 @@ impl Runner for Endless {
         }
     }
 
-    fn issued(&self) -> u64 {
+    fn issued(&self, _: &Meter) -> u64 {
         1
     }
 

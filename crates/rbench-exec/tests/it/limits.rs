@@ -70,7 +70,7 @@ impl Runner for Slow {
         }
     }
 
-    fn issued(&self) -> u64 {
+    fn issued(&self, _: &Meter) -> u64 {
         1
     }
 

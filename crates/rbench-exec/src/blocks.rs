@@ -94,8 +94,9 @@ pub fn prepare(context: &WorkerContext, clone: u32) -> Prepared {
 }
 
 /// The kind of operation on a block.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum Kind {
+    #[default]
     Read,
     Write,
     Trim,
@@ -118,7 +119,7 @@ impl Kind {
 }
 
 /// A planned operation.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 struct Planned {
     kind: Kind,
     file: u64,

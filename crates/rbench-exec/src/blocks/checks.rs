@@ -9,9 +9,7 @@ use std::io;
 use std::path::Path;
 
 use nix::errno::Errno;
-use rbench_core::{
-    Clock as _, Direction, Failure, FailureKind, IoPriority, Nanos, OpKind, errno_of,
-};
+use rbench_core::{Clock as _, Direction, Failure, FailureKind, Nanos, OpKind, errno_of};
 use rbench_plan::pattern::{Step, Steps};
 
 use super::checkers::{self, Block, Verdict};
@@ -78,8 +76,7 @@ impl Written {
             generation: self.generation,
             // With files that take turns, it was closed before.
             last: true,
-            intended: None,
-            priority: IoPriority::default(),
+            ..Planned::default()
         }
     }
 
@@ -667,7 +664,6 @@ fn planned(step: &Step, kind: Does, generation: u64) -> Planned {
         length: step.length as usize,
         generation,
         last: step.ends_file,
-        intended: None,
-        priority: IoPriority::default(),
+        ..Planned::default()
     }
 }

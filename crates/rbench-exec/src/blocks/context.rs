@@ -10,7 +10,7 @@ use nix::errno::Errno;
 use nix::time::{ClockId, clock_gettime};
 use rbench_core::job::{JobLog, JobOutcome};
 use rbench_core::memory::Memory;
-use rbench_core::{Direction, Failure, FailureKind, Nanos, OpKind, Rank, errno_of};
+use rbench_core::{Direction, Failure, Nanos, OpKind, Rank, errno_of};
 use rbench_plan::arrival::{Schedule, Workers};
 use rbench_plan::jobs::{FileLock, JobPlan, Verify};
 use rbench_plan::pattern::{Part, Steps, file_path, file_size};
@@ -23,6 +23,7 @@ use super::checks::Source;
 use super::handles::{Handles, Opening};
 use super::iolog::{Iolog, Iologs, Replayed, placed};
 use super::many;
+use super::noting::error_code;
 use super::order::Order;
 use super::others::{Others, Ramp};
 use super::priorities::Draws;
@@ -651,10 +652,7 @@ pub fn unprepared(context: &WorkerContext, clone: u32, failure: &Failure) {
         worker: context.part(clone).worker,
         workers: 1,
         pid: std::process::id(),
-        error: match failure.kind {
-            FailureKind::Errno(code) => code,
-            FailureKind::Short | FailureKind::Mismatch | FailureKind::Command => Errno::EIO as i32,
-        },
+        error: error_code(failure.kind),
         start_ms: epoch_ms(),
         ..JobOutcome::default()
     };

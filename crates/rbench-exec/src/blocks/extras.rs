@@ -152,7 +152,7 @@ impl BlockRunner {
     #[cold]
     fn cannot_start(&mut self, what: Planned, failure: Failure, meter: &mut Meter) -> Pause {
         self.pattern.next = Some(what);
-        self.cannot_open(failure, meter);
+        self.cannot_open(failure, None, meter);
         Pause::Closed
     }
 }

@@ -1,9 +1,7 @@
 //! Opens and closes that are part of what is timed, and when each kind of operation was.
 
 use rbench_core::outcome::Measured;
-use rbench_core::{Clock as _, FailureKind, Nanos};
-
-use nix::errno::Errno;
+use rbench_core::{Clock as _, Nanos};
 
 use super::BlockRunner;
 use crate::meter::{Meter, Span};
@@ -51,14 +49,7 @@ impl BlockRunner {
             match (opened, self.context.lanes.open) {
                 (Ok(_), Some(lane)) => meter.done(lane, span, 0),
                 (Ok(_), None) => meter.went_on(),
-                (Err(failure), _) => {
-                    let errno = match failure.kind {
-                        FailureKind::Errno(code) => Errno::from_raw(code),
-                        _ => Errno::EIO,
-                    };
-                    self.trouble(failure, Some(span), meter);
-                    self.accounts.give_up(Some(errno));
-                }
+                (Err(failure), _) => self.cannot_open(failure, Some(span), meter),
             }
         }
         if let Some(framed) = &mut self.framed {

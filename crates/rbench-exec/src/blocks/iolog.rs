@@ -10,7 +10,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TryRecvError, sync
 use std::time::Duration;
 
 use nix::errno::Errno;
-use rbench_core::{Clock as _, Direction, Failure, IoPriority, Nanos, OpKind};
+use rbench_core::{Clock as _, Direction, Failure, Nanos, OpKind};
 use rbench_plan::iolog::{Action, Entry, Follower, Replay, Version};
 use rbench_sys::{Transfer, inputs};
 
@@ -435,7 +435,7 @@ impl BlockRunner {
         match entry.action {
             Action::Open => match self.files.fd(file, self.engine.as_mut()) {
                 Ok(_) => meter.went_on(),
-                Err(failure) => self.cannot_open(failure, meter),
+                Err(failure) => self.cannot_open(failure, None, meter),
             },
             Action::Close => self.close_in_order(file, gate, meter),
             // Nothing is written.
@@ -481,9 +481,8 @@ impl BlockRunner {
             offset: entry.offset,
             length: entry.length as usize,
             generation,
-            last: false,
             intended: entry.at().map(|at| self.intended(at)),
-            priority: IoPriority::default(),
+            ..Planned::default()
         };
         if kind == Kind::Check {
             self.leave_out_write(&what);

@@ -3,7 +3,7 @@
 
 use std::os::fd::RawFd;
 
-use rbench_core::{Clock as _, IoPriority, Nanos};
+use rbench_core::{Clock as _, Nanos};
 
 use super::extras::{Bare, Extras, Full, Pause};
 use super::stats::Times;
@@ -26,16 +26,7 @@ pub(super) struct Slot {
 /// `depth` slots, all free.
 pub(super) fn slots(depth: usize) -> Vec<Slot> {
     let idle = Slot {
-        what: Planned {
-            kind: Kind::Read,
-            file: 0,
-            offset: 0,
-            length: 0,
-            generation: 0,
-            last: false,
-            intended: None,
-            priority: IoPriority::default(),
-        },
+        what: Planned::default(),
         fd: -1,
         start: Nanos(0),
         submitted: Nanos(0),

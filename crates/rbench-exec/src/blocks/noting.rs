@@ -36,11 +36,7 @@ impl BlockRunner {
             _ => false,
         };
         let wrong = failure.kind == FailureKind::Mismatch;
-        let errno = match failure.kind {
-            FailureKind::Errno(code) => code,
-            FailureKind::Mismatch => Errno::EILSEQ as i32,
-            FailureKind::Short | FailureKind::Command => Errno::EIO as i32,
-        };
+        let errno = error_code(failure.kind);
         let of = match (wrong, writes) {
             (true, _) => ErrorOf::Verify,
             (false, true) => ErrorOf::Write,
@@ -168,12 +164,9 @@ impl BlockRunner {
     ) {
         let Times { start, end, .. } = times;
         self.requests.queue.took(end.since(start));
-        let span = Span {
-            // A loop that is open only for others has its start as intended.
-            intended: E::due(&what).or(E::asks(self.context.open_loop).then_some(start)),
-            start,
-            end,
-        };
+        // A loop that is open only for others has its start as intended.
+        let intended = E::due(&what).or(E::asks(self.context.open_loop).then_some(start));
+        let span = Span::due(intended, start, end);
         let moved = match result {
             Ok(moved) if !E::asks(!self.how.plain) && moved == what.length => moved,
             _ => match self.examine(slot, what, span, result, meter) {
@@ -366,6 +359,15 @@ impl BlockRunner {
             Kind::Read | Kind::Check | Kind::CheckZeros => OpKind::Read,
         };
         Failure::new(op, self.files.path(file), kind).with(detail)
+    }
+}
+
+/// The errno that fio's report has for a failure.
+pub(super) fn error_code(kind: FailureKind) -> i32 {
+    match kind {
+        FailureKind::Errno(code) => code,
+        FailureKind::Mismatch => Errno::EILSEQ as i32,
+        FailureKind::Short | FailureKind::Command => Errno::EIO as i32,
     }
 }
 

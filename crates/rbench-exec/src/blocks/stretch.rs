@@ -7,8 +7,8 @@
 //! the time from the begin of measuring to the last end, less the stretches of
 //! other operations in between.
 
-use rbench_core::Nanos;
 use rbench_core::outcome::Measured;
+use rbench_core::{Direction, Each, Nanos};
 use rbench_plan::jobs::JobPlan;
 
 /// The purpose of a stretch.
@@ -73,9 +73,7 @@ impl Way {
 /// The stretches of one worker until now.
 #[derive(Debug)]
 pub struct Stretches {
-    reads: Way,
-    writes: Way,
-    trims: Way,
+    ways: Each<Way>,
     begun: bool,
     now: Option<Stretch>,
 }
@@ -85,10 +83,17 @@ impl Stretches {
     pub fn new(job: &JobPlan) -> Stretches {
         let directions = job.pattern.directions;
         let trims_some = job.verify.as_ref().is_some_and(|v| v.trims.is_some());
+        Stretches::of(Each {
+            read: directions.read,
+            write: directions.write,
+            trim: directions.trim || trims_some,
+        })
+    }
+
+    /// Those of a job whose own work has these directions.
+    fn of(works: Each<bool>) -> Stretches {
         Stretches {
-            reads: Way::new(directions.read),
-            writes: Way::new(directions.write),
-            trims: Way::new(directions.trim || trims_some),
+            ways: works.map(Way::new),
             begun: false,
             now: None,
         }
@@ -117,7 +122,7 @@ impl Stretches {
 
     /// fio's run time begins again.
     pub fn restart(&mut self, now: Nanos) {
-        for way in [&mut self.reads, &mut self.writes, &mut self.trims] {
+        for way in self.ways.all_mut() {
             way.runtime = Nanos(0);
         }
         if let Some(stretch) = &mut self.now {
@@ -136,17 +141,19 @@ impl Stretches {
     /// trimmed at all.
     pub fn end(&mut self, now: Nanos, did: [bool; 3]) {
         let runtimes = self.runtimes(now, did);
-        [self.reads.runtime, self.writes.runtime, self.trims.runtime] = runtimes;
+        for (way, runtime) in self.ways.all_mut().into_iter().zip(runtimes) {
+            way.runtime = runtime;
+        }
         let Some(stretch) = self.now.take() else {
             return;
         };
-        let works = stretch.kind == Kind::Work;
-        for (way, takes_part) in [
-            (&mut self.reads, !works),
-            (&mut self.writes, false),
-            (&mut self.trims, false),
-        ] {
-            if !(takes_part || works && way.works) {
+        for direction in Direction::ALL {
+            let way = self.ways.of_mut(direction);
+            let takes_part = match stretch.kind {
+                Kind::Work => way.works,
+                Kind::Backlog | Kind::ReadBack => direction == Direction::Read,
+            };
+            if !takes_part {
                 way.others.0 += now.since(stretch.from).0;
             } else if stretch.last_end > stretch.from {
                 way.add(stretch.from, stretch.last_end);
@@ -155,31 +162,29 @@ impl Stretches {
     }
 
     /// fio's run time of reads, writes and trims, if this stretch ends at `now`.
-    pub fn runtimes(&self, now: Nanos, [reads, writes, trims]: [bool; 3]) -> [Nanos; 3] {
-        let ways = [&self.reads, &self.writes, &self.trims];
-        let [mut read, mut write, mut trim] = ways.map(|way| way.runtime);
+    pub fn runtimes(&self, now: Nanos, did: [bool; 3]) -> [Nanos; 3] {
+        let ways = Direction::ALL.into_iter().zip(self.ways.all()).zip(did);
+        let mut runtimes = self.ways.all().map(|way| way.runtime);
         if let Some(Stretch {
             kind, counts_from, ..
         }) = self.now
         {
-            let took = now.since(counts_from).0;
-            let checks = kind != Kind::Work;
-            if checks || self.reads.works && reads {
-                read.0 += took;
-            }
-            if kind != Kind::ReadBack && self.writes.works && writes {
-                write.0 += took;
-            }
-            if kind != Kind::ReadBack && self.trims.works && trims {
-                trim.0 += took;
+            for (runtime, ((direction, way), did)) in runtimes.iter_mut().zip(ways) {
+                let checks = direction == Direction::Read && kind != Kind::Work;
+                let works =
+                    way.works && did && (direction == Direction::Read || kind != Kind::ReadBack);
+                if checks || works {
+                    runtime.0 += now.since(counts_from).0;
+                }
             }
         }
-        [read, write, trim]
+        runtimes
     }
 
     /// Measured spans of reads, writes and trims, in the stretches that are over.
     pub fn measured(&self) -> [Measured; 3] {
-        [self.reads, self.writes, self.trims].map(|way| way.measured.unwrap_or(Measured::NOTHING))
+        let ways = self.ways.all();
+        ways.map(|way| way.measured.unwrap_or(Measured::NOTHING))
     }
 }
 
@@ -187,14 +192,12 @@ impl Stretches {
 mod tests {
     use super::*;
 
-    fn stretches(reads: bool, writes: bool) -> Stretches {
-        Stretches {
-            reads: Way::new(reads),
-            writes: Way::new(writes),
-            trims: Way::new(false),
-            begun: false,
-            now: None,
-        }
+    fn stretches(read: bool, write: bool) -> Stretches {
+        Stretches::of(Each {
+            read,
+            write,
+            trim: false,
+        })
     }
 
     /// fio's run times of reads and writes that there were.
@@ -285,7 +288,7 @@ mod tests {
     #[test]
     fn trims_have_the_time_of_the_work_and_not_that_of_reading_back() {
         let mut all = stretches(false, true);
-        all.trims = Way::new(true);
+        all.ways.trim = Way::new(true);
         let all = after(
             all,
             &[(Kind::Work, 100, 190, 200), (Kind::ReadBack, 200, 240, 250)],
@@ -294,7 +297,7 @@ mod tests {
         // None were done: no time of theirs.
         assert_eq!(all.runtimes(Nanos(999), [true; 3])[2], Nanos(0));
         let mut all = stretches(false, true);
-        all.trims = Way::new(true);
+        all.ways.trim = Way::new(true);
         all.begin(Kind::Work, Nanos(100), Nanos(100));
         assert_eq!(
             all.runtimes(Nanos(150), [true; 3]),

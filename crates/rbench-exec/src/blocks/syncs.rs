@@ -3,10 +3,11 @@
 use nix::errno::Errno;
 use rbench_core::clock::spin_cycles;
 use rbench_core::operations::NameEngine;
-use rbench_core::{Clock as _, Failure, FailureKind, IoPriority, MonotonicClock, Nanos, OpKind};
+use rbench_core::{Clock as _, Failure, IoPriority, MonotonicClock, Nanos, OpKind};
 use rbench_plan::jobs::RangeSync;
 use rbench_sys::{Request, Transfer};
 
+use super::noting::error_code;
 use super::{BlockRunner, Kind, Source};
 use crate::ack;
 use crate::meter::{Meter, Span};
@@ -133,12 +134,9 @@ impl BlockRunner {
 
     /// The next file cannot be opened, and so the work ends.
     #[cold]
-    pub(super) fn cannot_open(&mut self, failure: Failure, meter: &mut Meter) {
-        let errno = match failure.kind {
-            FailureKind::Errno(code) => Errno::from_raw(code),
-            _ => Errno::EIO,
-        };
-        self.trouble(failure, None, meter);
+    pub(super) fn cannot_open(&mut self, failure: Failure, span: Option<Span>, meter: &mut Meter) {
+        let errno = Errno::from_raw(error_code(failure.kind));
+        self.trouble(failure, span, meter);
         self.accounts.give_up(Some(errno));
     }
 

@@ -20,7 +20,7 @@ use rbench_sys::surroundings::without_credentials;
 use serde::{Deserialize, Serialize};
 
 use crate::group::{ExecError, Group, Ranks};
-use crate::spots::Spot;
+use crate::spots::{Spot, looks_at};
 
 /// Maximum number of refusals in a message.
 const MOST: usize = 4;
@@ -101,15 +101,11 @@ pub(crate) async fn check(
     }
     group.step("testing the features that the run needs");
     let scratch = format!(".{name}.needs-{}", group.rank().0);
-    let me = group.host_number();
-    let mine: Vec<Spot> = spots
-        .iter()
-        .filter(|spot| group.is_leader() && spot.hosts(group).contains(&me))
-        .cloned()
-        .collect();
+    let mine = looks_at(group, spots);
     let which: Vec<Need> = needs.keys().copied().collect();
     let tried = group.agree_on_target(move || {
-        let makes = mine.iter().filter(|spot| spot.makes_something());
+        let makes = mine.iter().map(|(_, spot)| spot);
+        let makes = makes.filter(|spot| spot.makes_something());
         let at = |spot: &Spot| refusals(&spot.path, &scratch, &which);
         Ok(makes.flat_map(at).collect::<Vec<Refusal>>())
     });

@@ -17,7 +17,7 @@ use rbench_sys::residency::{RequestCounter, fetched};
 use serde::{Deserialize, Serialize};
 
 use crate::group::{ExecError, Group};
-use crate::phase::{Looking, Phase};
+use crate::phase::{Looking, OpRow, Phase};
 use crate::repeats::round;
 use crate::thread::in_thread;
 
@@ -136,19 +136,13 @@ impl LaneLook {
     }
 }
 
-/// One rank's observations around a phase, by the lanes that ask.
+/// One rank's observations around a phase, by lane.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub(crate) struct Seen {
     lanes: Vec<LaneLook>,
     /// Bytes fetched for its process, which other ranks may share.
     fetched: Option<u64>,
     requests: Option<Requests>,
-}
-
-/// The numbers of the lanes that ask.
-fn asking(phase: &Phase) -> impl Iterator<Item = usize> + '_ {
-    let lanes = phase.lanes.iter().enumerate();
-    lanes.filter(|(_, info)| info.op.asks()).map(|(at, _)| at)
 }
 
 /// The lanes of a worker's outcome with their numbers among the phase's.
@@ -192,7 +186,7 @@ impl Seen {
         let requests = before.requests.zip(after.requests);
         let requests = requests.filter(|(before, after)| !after.restarted(before));
         Some(Seen {
-            lanes: asking(phase).map(|lane| lanes[lane]).collect(),
+            lanes,
             fetched: before
                 .fetched
                 .zip(after.fetched)
@@ -258,25 +252,15 @@ pub(crate) async fn gather(
             (seen.requests, seen.fetched) = (None, None);
         }
     }
-    for (row, (nth, lane)) in rows_of(phase, rows) {
-        let residency = row_of(group, phase, looking, ground, &caches, nth, lane);
+    for (lane, row) in rows.iter_mut().enumerate() {
+        if !phase.lanes[lane].op.asks() {
+            continue;
+        }
+        let residency = row_of(group, phase, looking, ground, &caches, lane);
         row.cache = residency.verdict(row.op).0.cache();
         row.residency = Some(residency);
     }
     Ok(())
-}
-
-/// The rows of the lanes that ask, each with the number among these and its
-/// own.
-fn rows_of<'r>(
-    phase: &'r Phase,
-    rows: &'r mut [PhaseOutcome],
-) -> impl Iterator<Item = (&'r mut PhaseOutcome, (usize, usize))> {
-    let rows = rows.iter_mut().zip(&phase.lanes).enumerate();
-    let asking = rows.filter(|(_, (_, info))| info.op.asks());
-    asking
-        .enumerate()
-        .map(|(nth, (lane, (row, _)))| (row, (nth, lane)))
 }
 
 /// The observations of the ranks of this host, at its leader.
@@ -316,25 +300,24 @@ fn by_cache(group: &Group<'_>, hosts: Vec<(usize, Seen)>) -> Vec<(usize, usize, 
         .collect()
 }
 
-/// The residency of one row: of the lane `lane`, the `nth` that asks.
+/// The residency of the row of a lane.
 fn row_of(
     group: &Group<'_>,
     phase: &Phase,
     looking: &Looking,
     ground: Evidence,
     caches: &[(usize, usize, Seen)],
-    nth: usize,
     lane: usize,
 ) -> Residency {
-    let alike: Vec<bool> = asking(phase)
-        .map(|other| phase.lanes[other].op == phase.lanes[lane].op)
-        .collect();
+    let alike = |other: &OpRow| other.op == phase.lanes[lane].op;
     let shares = looking.shares.as_ref();
     let look = |(cache, host, seen): &(usize, usize, Seen)| {
-        let own = seen.lanes.get(nth).copied().unwrap_or_default();
-        let together = seen.lanes.iter().zip(&alike).filter(|(_, alike)| **alike);
+        let own = seen.lanes.get(lane).copied().unwrap_or_default();
+        let together = seen.lanes.iter().zip(&phase.lanes);
         let mut all = LaneLook::default();
-        together.for_each(|(lane, _)| all.add(*lane));
+        together
+            .filter(|(_, info)| alike(info))
+            .for_each(|(lane, _)| all.add(*lane));
         CacheLook {
             host: group.host_names.get(*host).cloned().unwrap_or_default(),
             operations: own.operations,
@@ -351,7 +334,9 @@ fn row_of(
             fetched: seen.fetched.filter(|_| !looking.ramps),
         }
     };
-    let rounds = caches.iter().filter_map(|(_, _, seen)| seen.lanes.get(nth));
+    let rounds = caches
+        .iter()
+        .filter_map(|(_, _, seen)| seen.lanes.get(lane));
     Residency {
         ground,
         dropped: looking.dropped,

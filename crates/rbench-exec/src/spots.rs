@@ -161,8 +161,8 @@ impl Spot {
     }
 }
 
-/// Returns the spots that this rank inspects for its host.
-fn looks_at(ranks: &Ranks<'_>, spots: &[Spot]) -> Vec<(usize, Spot)> {
+/// Returns the spots that this rank inspects for its host, with their numbers.
+pub(crate) fn looks_at(ranks: &Ranks<'_>, spots: &[Spot]) -> Vec<(usize, Spot)> {
     let me = ranks.host_number();
     let mine = |spot: &Spot| ranks.is_leader() && spot.hosts(ranks).contains(&me);
     let spots = spots.iter().cloned().enumerate();

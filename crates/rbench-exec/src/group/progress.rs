@@ -54,7 +54,7 @@ struct Told {
 }
 
 /// The progress of the present phase.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct ProgressBook {
     ranks: RefCell<Vec<Option<Told>>>,
     total: Cell<Option<u64>>,
@@ -76,13 +76,7 @@ impl ProgressBook {
     pub fn new(ranks: usize) -> ProgressBook {
         ProgressBook {
             ranks: RefCell::new(vec![None; ranks]),
-            total: Cell::new(None),
-            offered: Cell::new(None),
-            deadline: Cell::new(None),
-            start: Cell::new(None),
-            bytes: Cell::new(0),
-            told: Cell::new(None),
-            failure: Cell::new(false),
+            ..ProgressBook::default()
         }
     }
 

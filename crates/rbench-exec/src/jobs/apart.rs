@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use rbench_plan::jobs::JobsPlan;
 
 use super::find;
-use super::layout::{self, Whose};
+use super::layout;
 use crate::group::{ExecError, Group};
 
 /// The paths to compare.
@@ -45,9 +45,7 @@ pub async fn check(group: &Group<'_>, plan: &JobsPlan, base: &Path) -> Result<()
         let replayed = job.replay.iter().flat_map(|replay| &replay.logs);
         used.replayed.extend(replayed.map(|name| base.join(name)));
         if find(job).uses_files {
-            for whose in [Whose::Own(rank), Whose::Shared { ranks }] {
-                used.targets.extend(layout::paths(job, base, whose));
-            }
+            used.targets.extend(layout::used(group, job, base, true));
         }
     }
     let looked = group.agree_on_target(move || used.clash().map_or(Ok(()), Err));

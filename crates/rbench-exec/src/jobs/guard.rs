@@ -7,7 +7,7 @@ use rbench_plan::jobs::{FileNames, JobPlan, JobsPlan};
 use rbench_sys::InUse;
 
 use super::find;
-use super::layout::{Whose, paths};
+use super::layout::used;
 use crate::group::{ExecError, Group};
 
 /// A file that a job changes: the job's name and the path.
@@ -21,13 +21,9 @@ pub async fn check(group: &Group<'_>, plan: &JobsPlan, base: &Path) -> Result<()
     let jobs = plan.rounds.iter().flatten().filter(|job| writes(job));
     let written: Vec<Written> = jobs
         .flat_map(|job| {
-            let mut all = paths(job, base, Whose::Own(group.rank()));
             // A device belongs to a host.
-            if group.is_leader() {
-                let ranks = group.world.size();
-                all.extend(paths(job, base, Whose::Shared { ranks }));
-            }
-            all.into_iter().map(|path| (job.name.clone(), path))
+            let all = used(group, job, base, group.is_leader()).into_iter();
+            all.map(|path| (job.name.clone(), path))
         })
         .collect();
     let looked = group.agree_on_target(move || look(&written));

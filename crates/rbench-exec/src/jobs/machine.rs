@@ -9,7 +9,7 @@ use rbench_sys::disks::{CpuWatch, DiskWatch};
 use rbench_sys::speed;
 
 use super::JobRound;
-use super::layout::Whose;
+use super::layout;
 use crate::group::{ExecError, Group};
 
 /// The counters that this rank watches.
@@ -34,11 +34,9 @@ impl JobRound<'_> {
     /// Begins to watch what is to be reported of the machine, if anything is.
     pub(super) async fn watch(&self, group: &Group<'_>) -> Result<Option<Watch>, ExecError> {
         let disks = self.members.iter().filter(|member| member.reports_disks());
-        let ranks = group.world.size();
-        let whose = [Whose::Own(group.rank()), Whose::Shared { ranks }];
         let mut paths = BTreeSet::new();
         for member in disks {
-            for path in whose.into_iter().flat_map(|w| self.paths(member, w)) {
+            for path in layout::used(group, &member.job, self.common.base, true) {
                 // Names that were given may be those of devices.
                 let given = matches!(member.job.files.names, FileNames::Given(_));
                 match path.parent().filter(|_| !given) {

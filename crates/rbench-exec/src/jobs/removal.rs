@@ -22,16 +22,12 @@ impl JobRound<'_> {
             let of_directories = m.job.names.is_some_and(NameEngine::of_directories);
             m.job.files.unlink && m.engine.uses_files && of_directories == directories
         };
-        let ranks = here.world.size();
-        let mut all = Vec::new();
-        for member in self.members.iter().filter(unlinks) {
-            all.extend(self.paths(member, Whose::Own(here.rank())));
+        let used = |member: &Member| {
             // The files of a replay are those of this rank's own logs.
-            if here.is_root() || member.job.replay.is_some() {
-                all.extend(self.paths(member, Whose::Shared { ranks }));
-            }
-        }
-        all
+            let shared = here.is_root() || member.job.replay.is_some();
+            layout::used(here, &member.job, self.common.base, shared)
+        };
+        self.members.iter().filter(unlinks).flat_map(used).collect()
     }
 
     /// Files to remove at the end that are not there yet: they will be the

@@ -168,10 +168,7 @@ impl<'w> JobRound<'w> {
             // Rows tell of what is damaged.
             end.details.damaged.clear();
         }
-        if plan.log || !end.details.is_empty() {
-            let details = std::mem::take(&mut end.details);
-            listener.details(self.iteration, &phase.row_names(), details);
-        }
+        end.tell_details(&phase, listener);
         for row in std::mem::take(&mut end.rows) {
             let complete = row.complete && noted.is_ok();
             listener.row(PhaseOutcome { complete, ..row });
@@ -374,13 +371,10 @@ impl<'w> JobRound<'w> {
 
     /// The directories of the files that this rank's workers read.
     pub(super) fn directories(&self, here: &Ranks<'_>) -> Vec<PathBuf> {
-        let ranks = here.world.size();
         let mut all = BTreeSet::new();
         for member in self.members.iter().filter(|m| m.engine.uses_files) {
-            for whose in [Whose::Own(here.rank()), Whose::Shared { ranks }] {
-                let paths = self.paths(member, whose);
-                all.extend(paths.iter().filter_map(|p| p.parent()).map(Path::to_owned));
-            }
+            let paths = layout::used(here, &member.job, self.common.base, true);
+            all.extend(paths.iter().filter_map(|p| p.parent()).map(Path::to_owned));
         }
         all.into_iter().collect()
     }

@@ -19,23 +19,26 @@ mod whole;
 
 use rbench_core::hist::HistError;
 use rbench_core::plain::plain;
+use schemars::JsonSchema;
+use serde::{Serialize, Serializer};
 
 pub use condition::{Condition, ConditionError, Judged, Met, Undecided};
 pub use even::Difference;
 pub use figure::{COMPARED, FIGURES, Figure};
-pub use render::{FORMATS, Format};
-pub(crate) use render::{headline, interval, marked, ratio};
+pub use render::{COMPARE_SCHEMA, FORMATS, Format};
+pub(crate) use render::{ComparisonResult, headline, interval, marked, ratio};
 pub use samples::{Basis, Run, SeriesRun};
 pub use series::{Cell, SeriesPart, compare_series};
 pub use sides::Side;
 pub use whole::{Bracket, Whole, WholeFigure};
 
+use crate::json::ten_digits;
 use crate::permutation::{self, Sides};
 use crate::stats::{self, Estimate, holm};
 use crate::warnings;
 use figure::{Sampled, find};
 use published::{Column, Place, Unmeasured};
-use samples::{RowSamples, gather};
+use samples::{RowSamples, Samples, gather};
 
 /// Thresholds of a comparison.
 #[derive(Debug, Clone, PartialEq)]
@@ -122,31 +125,50 @@ impl Verdict {
     }
 }
 
-/// One figure of both sides.
-#[derive(Debug, Clone, PartialEq)]
+impl Serialize for Verdict {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.words().serialize(serializer)
+    }
+}
+
+/// A figure of both sides.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "ComparedFigure")]
 pub struct Outcome {
-    /// The figure.
+    /// Its name: `rate`, `bandwidth`, `mean`, `p50` … `max`, `response-mean` …, and others of docs/reference/figures.md.
+    #[schemars(with = "String")]
     pub figure: &'static Figure,
-    /// Its value in BASE, in the figure's unit.
+    /// Its unit: `ops/s`, `bytes/s`, `ns`, `us`; empty for a ratio.
+    pub unit: &'static str,
+    /// Value of BASE.
+    #[serde(serialize_with = "ten_digits")]
     pub base: f64,
-    /// Its value in NEW.
+    /// Value of NEW.
+    #[serde(serialize_with = "ten_digits")]
     pub new: f64,
-    /// new / base.
+    /// NEW / BASE.
+    #[serde(serialize_with = "ten_digits")]
     pub ratio: f64,
-    /// The ratios that fit the samples; `None` with too few samples.
+    /// The ratios that fit the samples; `None` where there are too few of them.
     pub interval: Option<Interval>,
 }
 
-/// The ratios new / base that fit the samples.
-#[derive(Debug, Clone, Copy, PartialEq)]
+/// The ratios that fit the samples.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "ComparedInterval")]
 pub struct Interval {
     /// The lowest.
+    #[serde(serialize_with = "ten_digits")]
     pub low: f64,
-    /// The highest.
+    /// The highest; `None`: beyond any number.
+    #[serde(serialize_with = "ten_digits")]
+    #[schemars(with = "Option<f64>")]
     pub high: f64,
     /// The level of significance at which `p` shows a difference.
+    #[serde(serialize_with = "ten_digits")]
     pub level: f64,
-    /// The probability of such a difference in any row if there is none.
+    /// The probability of such a difference in any operation if there is none.
+    #[serde(serialize_with = "ten_digits")]
     pub p: f64,
 }
 
@@ -160,32 +182,62 @@ impl Outcome {
     }
 }
 
-/// One operation on both sides.
-#[derive(Debug, Clone, PartialEq)]
+/// An operation on both sides.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "ComparedRow")]
 pub struct Row {
-    /// The cell of the series to which it belongs; `None` when runs are compared.
+    /// Its cell, of a series; absent where runs are compared.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub cell: Option<String>,
-    /// Name for machines.
+    /// Its name for machines.
     pub name: String,
-    /// Name for people.
+    /// Its name for people.
     pub label: String,
+    /// `faster`, `slower`, `no difference shown`, `too few samples`.
+    #[schemars(with = "String")]
+    pub verdict: Verdict,
+    /// The figure that the verdict is about.
+    #[schemars(with = "String")]
+    pub judged_by: &'static Figure,
     /// The samples of BASE.
+    #[serde(rename = "base_samples")]
+    #[schemars(with = "Samples")]
     pub base: Basis,
     /// The samples of NEW.
+    #[serde(rename = "new_samples")]
+    #[schemars(with = "Samples")]
     pub new: Basis,
+    /// Differences between the measurements of both sides: another cache, other sizes.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub unlike: Vec<Difference>,
     /// The figures that both sides have.
     pub figures: Vec<Outcome>,
-    /// The figure that the verdict judges.
-    pub judged_by: &'static Figure,
-    /// The verdict.
-    pub verdict: Verdict,
-    /// Differences between the measurements of the sides: another cache, other sizes.
-    pub unlike: Vec<Difference>,
     /// On at least one side, too many due operations never started: no response time includes them.
+    #[serde(skip)]
     pub starved: bool,
 }
 
 impl Row {
+    /// A row of these names and samples, without figures yet.
+    fn new(
+        (name, label): (String, String),
+        [base, new]: [Basis; 2],
+        judged_by: &'static Figure,
+    ) -> Row {
+        Row {
+            cell: None,
+            name,
+            label,
+            verdict: Verdict::TooFew,
+            judged_by,
+            base,
+            new,
+            unlike: Vec::new(),
+            figures: Vec::new(),
+            starved: false,
+        }
+    }
+
     /// The figure that the verdict judges.
     pub fn judged(&self) -> Option<&Outcome> {
         self.figures.iter().find(|f| f.figure == self.judged_by)
@@ -289,7 +341,7 @@ struct Warned {
 
 /// The warnings of runs about the operations that are compared.
 fn warned(runs: &[Run<'_>], pairs: &[Pair]) -> Vec<Warned> {
-    let names: Vec<&str> = pairs.iter().map(|pair| pair.name.as_str()).collect();
+    let names: Vec<&str> = pairs.iter().map(|pair| pair.row.name.as_str()).collect();
     let mut all = Vec::new();
     for run in runs.iter().filter(|_| !pairs.is_empty()) {
         let codes = warnings::about(run.result, &names).into_iter();
@@ -397,30 +449,23 @@ fn names(runs: &[Run<'_>]) -> Vec<String> {
     runs.iter().map(|run| run.name.to_owned()).collect()
 }
 
-/// A row before judging, with the estimates of both sides.
+/// A row before judging, and the estimates of both sides for its figures.
 struct Pair {
-    cell: Option<String>,
-    name: String,
-    label: String,
-    base: Basis,
-    new: Basis,
-    judged_by: &'static Figure,
-    figures: Vec<(&'static Figure, Sampled, Sampled)>,
-    unlike: Vec<Difference>,
-    starved: bool,
+    row: Row,
+    sampled: Vec<(&'static Figure, Sampled, Sampled)>,
 }
 
 impl Pair {
     fn sampled(&self, figure: &Figure) -> Option<(&Sampled, &Sampled)> {
-        let mut figures = self.figures.iter();
-        let (_, base, new) = figures.find(|(own, ..)| *own == figure)?;
+        let mut sampled = self.sampled.iter();
+        let (_, base, new) = sampled.find(|(own, ..)| *own == figure)?;
         Some((base, new))
     }
 
     /// Returns true if there are few samples, all of one side are above all of the other, and the
     /// sides differ by half or more.
     fn is_apart(&self) -> bool {
-        let Some((base, new)) = self.sampled(self.judged_by) else {
+        let Some((base, new)) = self.sampled(self.row.judged_by) else {
             return false;
         };
         let ends = |logs: &[f64]| {
@@ -453,20 +498,20 @@ fn pair(base: &RowSamples, new: &RowSamples) -> Pair {
     let by_time = [base, new].iter().any(|row| row.one_each || row.by_time);
     let response =
         |samples: &[samples::Repetition]| samples.iter().all(samples::Repetition::is_open_loop);
-    let figures = FIGURES
+    let sampled = FIGURES
         .iter()
-        .filter_map(|figure| Some((figure, figure.of(&old)?, figure.of(&young)?)))
-        .collect();
+        .filter_map(|figure| Some((figure, figure.of(&old)?, figure.of(&young)?)));
     Pair {
-        cell: None,
-        name: base.name.clone(),
-        label: base.label.clone(),
-        base: base.basis(),
-        new: new.basis(),
-        judged_by: judging(response(&old) && response(&young), by_time),
-        figures,
-        unlike: even::of_rows(base, new),
-        starved: base.is_starved() || new.is_starved(),
+        row: Row {
+            unlike: even::of_rows(base, new),
+            starved: base.is_starved() || new.is_starved(),
+            ..Row::new(
+                (base.name.clone(), base.label.clone()),
+                [base.basis(), new.basis()],
+                judging(response(&old) && response(&young), by_time),
+            )
+        },
+        sampled: sampled.collect(),
     }
 }
 
@@ -482,22 +527,16 @@ fn add_published(
         return;
     };
     let label = format!("{} ({})", row.label, published.workload.name);
-    let place = pairs.iter().position(|pair| pair.label == label);
+    let place = pairs.iter().position(|pair| pair.row.label == label);
     let place = place.unwrap_or_else(|| {
+        let sides = [Basis::Published, row.basis()];
         pairs.push(Pair {
-            cell: None,
-            name: row.name.clone(),
-            label,
-            base: Basis::Published,
-            new: row.basis(),
-            judged_by: figure,
-            figures: Vec::new(),
-            unlike: Vec::new(),
-            starved: false,
+            row: Row::new((row.name.clone(), label), sides, figure),
+            sampled: Vec::new(),
         });
         pairs.len() - 1
     });
-    pairs[place].figures.push((figure, base, new));
+    pairs[place].sampled.push((figure, base, new));
 }
 
 /// A comparison before judging.
@@ -566,35 +605,28 @@ fn judge(pairs: Vec<Pair>, options: &Options) -> Vec<Row> {
         let figures = pairs.iter().map(|pair| pair.sampled(choose(pair)));
         intervals(&figures.collect::<Vec<_>>(), alpha)
     };
-    let verdicts = of(&|pair| pair.judged_by);
+    let verdicts = of(&|pair| pair.row.judged_by);
     let by_figure: Vec<Vec<Option<Interval>>> =
         FIGURES.iter().map(|figure| of(&|_| figure)).collect();
-    let interval = |place: usize, pair: &Pair, figure: &'static Figure| {
-        if pair.judged_by == figure {
+    let interval = |place: usize, row: &Row, figure: &'static Figure| {
+        if row.judged_by == figure {
             return verdicts[place];
         }
         let column = FIGURES.iter().position(|own| own == figure)?;
         by_figure[column][place]
     };
     let rows = pairs.iter().enumerate().map(|(place, pair)| {
-        let figures = pair.figures.iter().map(|(figure, base, new)| Outcome {
+        let figures = pair.sampled.iter().map(|(figure, base, new)| Outcome {
             figure,
+            unit: figure.unit.name(),
             base: base.value,
             new: new.value,
             ratio: new.value / base.value,
-            interval: interval(place, pair, figure),
+            interval: interval(place, &pair.row, figure),
         });
         let mut row = Row {
-            cell: pair.cell.clone(),
-            name: pair.name.clone(),
-            label: pair.label.clone(),
-            base: pair.base,
-            new: pair.new,
             figures: figures.collect(),
-            judged_by: pair.judged_by,
-            verdict: Verdict::TooFew,
-            unlike: pair.unlike.clone(),
-            starved: pair.starved,
+            ..pair.row.clone()
         };
         // Response times without the operations that waited longest prove nothing.
         let judged = row.judged().filter(|_| !row.starved);

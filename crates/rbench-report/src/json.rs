@@ -3,7 +3,7 @@
 
 use std::io;
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use serde_json::ser::Formatter;
 
 use crate::schema::RunResult;
@@ -26,6 +26,19 @@ pub fn pretty(value: &impl Serialize) -> String {
         .expect("the types always serialise");
     bytes.push(b'\n');
     String::from_utf8(bytes).expect("JSON is UTF-8")
+}
+
+/// Rounds to ten digits, which removes rounding errors of the machine.
+pub fn digits(value: f64) -> f64 {
+    format!("{value:.9e}").parse().unwrap_or(value)
+}
+
+/// Serialises ten digits of a number; none, and one beyond any number, as null.
+pub fn ten_digits<S: Serializer>(
+    value: &(impl Into<Option<f64>> + Copy),
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    (*value).into().map(digits).serialize(serializer)
 }
 
 /// Indents the outer levels and keeps the inner ones on a line.

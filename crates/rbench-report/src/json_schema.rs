@@ -5,10 +5,11 @@ use schemars::generate::{SchemaGenerator, SchemaSettings};
 use schemars::{JsonSchema, Schema};
 use serde_json::Value;
 
+use crate::compare::{COMPARE_SCHEMA, ComparisonResult};
 use crate::json::pretty;
 use crate::schema::{
-    CHECK_SCHEMA, COMPARE_SCHEMA, CheckResult, ComparisonResult, LIVE_SCHEMA, LiveResult,
-    PROBE_SCHEMA, ProbeResult, RunResult, SCHEMA, SERIES_SCHEMA, SeriesResult,
+    CHECK_SCHEMA, CheckResult, LIVE_SCHEMA, LiveResult, PROBE_SCHEMA, ProbeResult, RunResult,
+    SCHEMA, SERIES_SCHEMA, SeriesResult,
 };
 
 /// The schema of one kind of file.

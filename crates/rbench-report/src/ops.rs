@@ -9,7 +9,7 @@ use rbench_core::units::{human_count, human_rate};
 
 use crate::figures::{self, caches};
 use crate::schema::{PhaseResult, RunResult};
-use crate::table::{NONE, Table, left, right, sentence};
+use crate::table::{NONE, Table, left, right, sections, sentence};
 use crate::text::{details, header, iterations};
 use crate::view::View;
 
@@ -35,16 +35,15 @@ pub fn rate(result: &RunResult) -> &'static str {
 
 /// The report of a run; sections are a blank line apart.
 pub fn render(result: &RunResult, view: View) -> String {
-    let sections = [
+    let text = sections([
         header::render(result, view),
         table(result, view),
         details::errors(result, view),
         details::warnings(result, view),
         details::ending(result, view),
-    ];
-    let filled: Vec<String> = sections.into_iter().filter(|s| !s.is_empty()).collect();
+    ]);
     // Names may contain control characters.
-    plain_lines(&filled.join("\n")).into_owned()
+    plain_lines(&text).into_owned()
 }
 
 /// The rows of the table.

@@ -8,7 +8,6 @@ mod cell;
 mod check;
 mod client;
 mod client_cost;
-mod comparison;
 mod dead_mounts;
 mod effort;
 mod fio;
@@ -47,11 +46,6 @@ pub use check::{
 };
 pub use client::{CLIENT_WORK, ClientCounters, ClientWork};
 pub use client_cost::{ClientCostResult, HostClientResult};
-pub use comparison::{
-    COMPARE_SCHEMA, ComparedBracket, ComparedCell, ComparedCondition, ComparedDifference,
-    ComparedFigure, ComparedInterval, ComparedMet, ComparedRow, ComparedSeries, ComparedUndecided,
-    ComparedWhole, ComparisonResult, NotCompared, Samples,
-};
 pub use dead_mounts::{DeadMountResult, DeadMountRow};
 pub use effort::GivenUpResult;
 pub use fio::{FioEntry, FioForm, FioShown, FioSteady, FioTarget};

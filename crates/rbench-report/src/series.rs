@@ -14,7 +14,7 @@ use rbench_core::units::counted;
 
 use crate::json;
 use crate::schema::{CellResult, RunResult, SeriesResult, some_of};
-use crate::table::{sentence, wrapped};
+use crate::table::{sections, sentence, wrapped};
 use crate::text::header::demonstration;
 use crate::view::View;
 use crate::warnings::in_a_series;
@@ -48,13 +48,11 @@ pub fn render(series: &SeriesResult, view: View) -> String {
         .iter()
         .map(|line| sentence(view, "- ", line))
         .collect::<String>();
-    let sections = [
+    sections([
         plain(header(series, view)),
         tables(series, view),
         plain(notes + &stopped(series)),
-    ];
-    let filled: Vec<String> = sections.into_iter().filter(|s| !s.is_empty()).collect();
-    filled.join("\n")
+    ])
 }
 
 /// The tables for the series' kind; those of a sweep if it is unknown.

@@ -336,6 +336,12 @@ fn lines_of(text: &str, width: usize) -> Vec<String> {
     lines
 }
 
+/// Joins the sections that are not empty; a blank line apart if each ends with a newline.
+pub fn sections(all: impl IntoIterator<Item = String>) -> String {
+    let filled = all.into_iter().filter(|section| !section.is_empty());
+    filled.collect::<Vec<String>>().join("\n")
+}
+
 /// The values without repetitions, in the order of their first appearances.
 pub fn distinct<T: PartialEq>(all: impl IntoIterator<Item = T>) -> Vec<T> {
     all.into_iter().fold(Vec::new(), |mut known, one| {

@@ -20,7 +20,7 @@ use rbench_core::units::{human_bandwidth, human_count, human_nanos, human_rate};
 use crate::figures::quantity;
 use crate::schema::{ErrorExample, PhaseResult, RunResult, SummaryRow};
 use crate::summary::BYTES_PER_S;
-use crate::table::{NONE, Table, left, right};
+use crate::table::{NONE, Table, left, right, sections};
 use crate::view::View;
 
 /// The report of a run; blank lines separate sections. Without details: totals, problems, and how
@@ -30,7 +30,7 @@ pub fn render(result: &RunResult, view: View) -> String {
         true => section(result, view),
         false => String::new(),
     };
-    let sections = [
+    let text = sections([
         header::render(result, view),
         operations::render(result, view),
         steady::render(result, view),
@@ -49,10 +49,9 @@ pub fn render(result: &RunResult, view: View) -> String {
         details::warnings(result, view),
         summary(result, view),
         details::ending(result, view),
-    ];
-    let filled: Vec<String> = sections.into_iter().filter(|s| !s.is_empty()).collect();
+    ]);
     // Names may contain control characters.
-    plain_lines(&filled.join("\n")).into_owned()
+    plain_lines(&text).into_owned()
 }
 
 /// Marks phases that were stopped early.

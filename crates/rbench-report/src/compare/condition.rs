@@ -3,10 +3,13 @@
 use std::fmt;
 
 use rbench_core::near::nearest;
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use super::figure::{FIGURES, Figure};
 use super::whole::{self, Whole, WholeFigure};
 use super::{Comparison, Interval, Missing, Row, Verdict, within};
+use crate::json::ten_digits;
 use crate::table::distinct;
 
 /// A change that is not accepted.
@@ -384,40 +387,55 @@ fn split(text: &str) -> Option<(Place, Wanted)> {
     figures().find_map(|figure| place(figure).map(|place| (place, figure)))
 }
 
-/// The result of a condition.
-#[derive(Debug, Clone, PartialEq)]
+/// Result of a condition.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "ComparedCondition")]
 pub struct Judged {
-    /// The condition as typed.
+    /// The condition as it was typed.
+    #[serde(rename = "condition")]
     pub text: String,
-    /// The rows in which it is met, or the figure of the series.
+    /// The operations that meet it; empty: it is not met.
     pub met: Vec<Met>,
-    /// The rows, or the figure of the series, in which the samples leave it open.
+    /// The operations in which it is not met, but the samples leave room for a change beyond its
+    /// limit.
+    #[serde(default)]
     pub undecided: Vec<Undecided>,
 }
 
-/// A row whose change may or may not exceed the limit of a condition.
-#[derive(Debug, Clone, PartialEq)]
+/// An operation or figure that meets a condition or not: the samples do not show it.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "ComparedUndecided")]
 pub struct Undecided {
-    /// The row's cell, in a series.
+    /// The cell, of a series; absent where runs are compared.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub cell: Option<String>,
-    /// The name of the row, or of the figure of the series.
+    /// The operation, or the figure of the whole.
+    #[serde(rename = "name")]
     pub row: String,
-    /// The lowest change that fits the samples: new / base − 1.
+    /// The lowest change that fits the samples: NEW / BASE − 1.
+    #[serde(serialize_with = "ten_digits")]
     pub low: f64,
-    /// The highest; infinite if nothing bounds it.
+    /// The highest; `None` if nothing bounds it.
+    #[serde(serialize_with = "ten_digits")]
+    #[schemars(with = "Option<f64>")]
     pub high: f64,
 }
 
-/// A row in which a condition is met.
-#[derive(Debug, Clone, PartialEq)]
+/// An operation or figure that meets a condition.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "ComparedMet")]
 pub struct Met {
-    /// The row's cell, in a series.
+    /// The cell, of a series; absent where runs are compared.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub cell: Option<String>,
-    /// The name of the row, or of the figure of the series.
+    /// The operation, or the figure of the whole.
+    #[serde(rename = "name")]
     pub row: String,
-    /// new / base − 1.
+    /// NEW / BASE − 1.
+    #[serde(serialize_with = "ten_digits")]
     pub change: f64,
-    /// True if an interval shows that it is not chance; otherwise only the figures are compared.
+    /// True if an interval or the brackets show that it is not chance; a score has neither.
+    #[serde(rename = "by_interval")]
     pub shown: bool,
 }
 

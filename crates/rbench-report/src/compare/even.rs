@@ -3,19 +3,22 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
+use schemars::JsonSchema;
+use serde::Serialize;
 use serde_json::Value;
 
 use super::samples::{RowSamples, Run, workload};
 use crate::RunResult;
 
-/// A difference between the sides.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A difference between both sides.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(rename = "ComparedDifference")]
 pub struct Difference {
-    /// Name of the property.
+    /// The property that differs.
     pub what: String,
-    /// Its value in BASE.
+    /// In BASE.
     pub base: String,
-    /// Its value in NEW.
+    /// In NEW.
     pub new: String,
 }
 

@@ -2,6 +2,8 @@
 
 use std::sync::LazyLock;
 
+use serde::{Serialize, Serializer};
+
 use super::dist::Dist;
 use super::samples::Repetition;
 use crate::figures::{self, Better, Measure, Output, Quantity, Unit, quantity};
@@ -23,6 +25,12 @@ pub struct Figure {
 impl PartialEq for Figure {
     fn eq(&self, other: &Figure) -> bool {
         self.name == other.name
+    }
+}
+
+impl Serialize for Figure {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.name.serialize(serializer)
     }
 }
 

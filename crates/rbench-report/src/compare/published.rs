@@ -6,7 +6,8 @@
 mod sets;
 
 use rbench_core::near::nearest;
-use serde::Deserialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 pub use sets::{SETS, Set, Workload};
 
@@ -42,14 +43,15 @@ pub struct Figures {
     pub value: f64,
 }
 
-/// A published figure that the runs did not measure.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A published figure that was not measured.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(rename = "NotCompared")]
 pub struct Unmeasured {
-    /// Its workload.
+    /// The published workload.
     pub workload: String,
-    /// The measured operation.
+    /// Its operation.
     pub operation: String,
-    /// The reason why no row measures it.
+    /// Reason why it was not measured.
     pub reason: String,
 }
 

@@ -8,7 +8,7 @@
 use rbench_core::random::Stream;
 
 use super::figure::Sampled;
-use super::{Basis, Options, Pair, Verdict, find, judge};
+use super::{Basis, Options, Pair, Row, Verdict, find, judge};
 use crate::stats::{centre, logarithms};
 
 /// Noise that an iteration adds to the logarithm of a row's rate. Arguments: random numbers, number
@@ -95,15 +95,8 @@ impl Simulated {
             };
             let rate = find("rate").expect("a figure");
             Pair {
-                cell: None,
-                name: String::new(),
-                label: String::new(),
-                base: Basis::Iterations(n),
-                new: Basis::Iterations(n),
-                judged_by: rate,
-                figures: vec![(rate, side(false), side(true))],
-                unlike: Vec::new(),
-                starved: false,
+                row: Row::new(Default::default(), [Basis::Iterations(n); 2], rate),
+                sampled: vec![(rate, side(false), side(true))],
             }
         };
         let pairs = (0..rows).map(|_| row()).collect();

@@ -7,9 +7,14 @@ mod text;
 
 use rbench_core::units::human_rate;
 
-use super::{Basis, Bracket, Comparison, Interval, Outcome, Row, SeriesPart, Verdict, Whole};
+use super::{
+    Basis, Bracket, Comparison, Interval, Outcome, Row, SeriesPart, Verdict, Whole, within,
+};
 use crate::table::NONE;
 use crate::view::View;
+
+pub use json::COMPARE_SCHEMA;
+pub(crate) use json::ComparisonResult;
 
 /// One format of a comparison.
 #[derive(Debug, Clone, Copy)]
@@ -44,11 +49,6 @@ pub const FORMATS: &[Format] = &[
 fn with_ratio(outcome: &Outcome) -> String {
     let new = outcome.figure.unit.show(outcome.new);
     format!("{new} ({})", ratio(outcome.ratio))
-}
-
-/// Rounds to ten digits, which removes rounding errors of the machine.
-fn digits(value: f64) -> f64 {
-    format!("{value:.9e}").parse().unwrap_or(value)
 }
 
 /// A ratio that shows a difference of 1 %; small ones with two digits.
@@ -125,6 +125,44 @@ fn meaning(comparison: &Comparison) -> String {
 fn percent(share: f64) -> String {
     let rounded = (share * 1e8).round() / 1e6;
     format!("{rounded}")
+}
+
+/// The cells of an operation: its label, the judged figure, its values, the change, the verdict, and
+/// the samples.
+fn verdict_cells(row: &Row) -> [String; 7] {
+    let none = || std::array::from_fn(|_| NONE.to_owned());
+    let [figure, base, new, change] = row.judged().map_or_else(none, figure_cells);
+    let label = row.label.clone();
+    [label, figure, base, new, change, marked(row), samples(row)]
+}
+
+/// The cells of a figure: its label, its values, and the change.
+fn figure_cells(outcome: &Outcome) -> [String; 4] {
+    [
+        outcome.figure.label.clone(),
+        outcome.figure.unit.show(outcome.base),
+        with_ratio(outcome),
+        interval(outcome.interval),
+    ]
+}
+
+/// The figures that no verdict judges, by row: of series only those of the rows that differ.
+fn other_figures(comparison: &Comparison) -> impl Iterator<Item = (String, Vec<[String; 4]>)> {
+    let series = comparison.series.is_some();
+    let differs = |row: &&Row| matches!(row.verdict, Verdict::Faster | Verdict::Slower);
+    let rows = comparison.rows.iter();
+    let rows = rows.filter(move |row| !series || differs(row));
+    rows.map(|row| {
+        let others = row.figures.iter().filter(|f| f.figure != row.judged_by);
+        let label = within(row.cell.as_deref(), &row.label);
+        (label, others.map(figure_cells).collect())
+    })
+}
+
+/// The cells of each difference: the property, and its values.
+fn differences(comparison: &Comparison) -> impl Iterator<Item = [String; 3]> {
+    let all = comparison.differences.iter();
+    all.map(|one| [&one.what, &one.base, &one.new].map(String::clone))
 }
 
 /// The number of each verdict.
@@ -236,10 +274,7 @@ pub(crate) fn headline(comparison: &Comparison, new: &str) -> String {
 /// An operation with its change: `File creation (-16.2%)`, `mkdir (mean +30.0%)`. With `named`, a
 /// rate is named, too.
 fn changed(row: &Row, named: bool) -> String {
-    let label = match &row.cell {
-        Some(cell) => format!("{cell}: {}", row.label),
-        None => row.label.clone(),
-    };
+    let label = within(row.cell.as_deref(), &row.label);
     let words = row.judged().map(|outcome| {
         let change = change(outcome.ratio);
         match outcome.figure.more_is_better() && !named {
@@ -312,14 +347,6 @@ fn span(whole: &Whole) -> String {
         (None, Some(high)) => format!("below {}", change(high)),
         (None, None) => NONE.to_owned(),
     }
-}
-
-/// The rows whose figures are shown to people: for series only those that differ.
-fn detailed(comparison: &Comparison) -> impl Iterator<Item = &Row> {
-    let series = comparison.series.is_some();
-    let differs = |row: &Row| matches!(row.verdict, Verdict::Faster | Verdict::Slower);
-    let rows = comparison.rows.iter();
-    rows.filter(move |row| !series || differs(row))
 }
 
 /// Published figures that were not measured, with the reason: a line for each reason of each

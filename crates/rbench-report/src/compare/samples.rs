@@ -2,6 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use schemars::JsonSchema;
+use serde::Serialize;
+
 use super::Refusal;
 use super::dist::Dist;
 use crate::RunResult;
@@ -74,8 +77,30 @@ pub struct Repetition {
     pub times: BTreeMap<&'static str, Dist>,
 }
 
+/// Kind and number of samples.
+#[derive(Serialize, JsonSchema)]
+pub struct Samples {
+    /// `runs`, each with all its iterations; `iterations`; `published`.
+    kind: &'static str,
+    /// Number of runs or iterations.
+    count: u64,
+}
+
+impl From<Basis> for Samples {
+    fn from(basis: Basis) -> Samples {
+        let (kind, count) = match basis {
+            Basis::Runs(n) => ("runs", n),
+            Basis::Iterations(n) => ("iterations", n),
+            Basis::Published => ("published", 1),
+        };
+        let count = count as u64;
+        Samples { kind, count }
+    }
+}
+
 /// The samples of a side.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(into = "Samples")]
 pub enum Basis {
     /// Runs, each with all its iterations.
     Runs(usize),

@@ -1,6 +1,8 @@
 //! Comparison of series: cells are matched by their keys, and each pair is compared like two runs.
 
 use rbench_core::plain::plain;
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use super::whole::{self, Whole};
 use super::{
@@ -9,23 +11,26 @@ use super::{
 };
 use crate::schema::{CellResult, KneeResult, SeriesResult};
 
-/// Results of comparing series besides the rows of their cells.
-#[derive(Debug, Clone, PartialEq)]
+/// Results of series besides the rows of their cells.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "ComparedSeries")]
 pub struct SeriesPart {
-    /// The command of BASE: `sweep`, `knee`, `suite` …
+    /// The command of BASE: `sweep`, `knee`, `nn`, `quick`, `suite`, `io500`.
     pub kind: String,
-    /// The cells of BASE, then those that only NEW has; of `knee` only the cell without a rate.
+    /// The cells of BASE, then those that only NEW has; of `knee` the one without a rate.
     pub cells: Vec<Cell>,
-    /// Figures of the series as a whole.
+    /// Figures of the series as a whole: the rate that `knee` found, the scores and phases
+    /// of `io500`; empty for others.
     pub wholes: Vec<Whole>,
 }
 
 /// A cell of a series.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "ComparedCell")]
 pub struct Cell {
-    /// Its name: the values of the keys, the step of a suite, the phase.
+    /// Its name, which its rows have as `cell`.
     pub name: String,
-    /// The reason why it is not compared, a clause; `None` if it is.
+    /// Reason why it is not compared: a clause; `None`: it is.
     pub why_not: Option<String>,
 }
 
@@ -58,7 +63,7 @@ pub fn compare_series(
                 ..gone
             }));
             all.pairs.extend(one.pairs.into_iter().map(|mut pair| {
-                pair.cell = Some(name.clone());
+                pair.row.cell = Some(name.clone());
                 pair
             }));
         } else if !options.even_if_different {

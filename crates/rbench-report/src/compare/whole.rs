@@ -1,6 +1,10 @@
 //! Figures of a series as a whole: the result of `rbench knee`, the scores of `rbench suite io500`.
 
+use schemars::JsonSchema;
+use serde::Serialize;
+
 use super::{SeriesRun, Verdict};
+use crate::json::ten_digits;
 use crate::schema::{Io500Result, KneeResult};
 use crate::stats::logarithms;
 
@@ -58,37 +62,45 @@ pub fn figures() -> impl Iterator<Item = &'static WholeFigure> {
     std::iter::once(&HELD).chain(SCORES.iter().map(|(figure, _)| figure))
 }
 
-/// The value of a figure on one side.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
+/// A side's values of a figure of the whole.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, JsonSchema)]
+#[schemars(rename = "ComparedBracket")]
 pub struct Bracket {
-    /// The figure; of a knee the highest rate that met the objective, of several searches the
-    /// lowest of these. `None` if there is none.
+    /// The figure; of several searches the lowest. `None`: there is none.
+    #[serde(serialize_with = "ten_digits")]
     pub value: Option<f64>,
-    /// For a knee the lowest higher rate that missed the objective, for several searches the
-    /// highest of these. `None` if there is none.
+    /// For `held` the lowest rate above it at which the objective did not hold; for several
+    /// searches the highest. `None`: there is none.
+    #[serde(rename = "failed", serialize_with = "ten_digits")]
     pub below: Option<f64>,
 }
 
-/// A figure of both sides.
-#[derive(Debug, Clone, PartialEq)]
+/// A figure of a series as a whole.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "ComparedWhole")]
 pub struct Whole {
-    /// Name for machines, and in conditions: that of a [`WholeFigure`], or of a phase of IO500.
+    /// Its name: `held`; `score`, `score-bandwidth`, `score-metadata`, or a phase of IO500.
     pub name: String,
     /// Name for people.
+    #[serde(skip)]
     pub label: String,
-    /// Its unit, like that of a [`WholeFigure`].
+    /// Its unit: `ops/s`, `GiB/s`, `kIOPS`; of the score none.
     pub unit: String,
-    /// Value of BASE.
+    /// Values of BASE.
     pub base: Bracket,
-    /// Value of NEW.
+    /// Values of NEW.
     pub new: Bracket,
-    /// NEW / BASE of the values; `None` if they cannot be compared.
+    /// NEW / BASE of the values; `None` where they say nothing of each other.
+    #[serde(serialize_with = "ten_digits")]
     pub ratio: Option<f64>,
-    /// For a knee the lowest ratio of limits that fits both brackets; `None`: unbounded.
+    /// For `held` the lowest ratio of the limits that fits: NEW's `value` / BASE's `failed`.
+    #[serde(rename = "ratio_low", serialize_with = "ten_digits")]
     pub low: Option<f64>,
-    /// The highest such ratio; `None`: unbounded.
+    /// The highest one: NEW's `failed` / BASE's `value`.
+    #[serde(rename = "ratio_high", serialize_with = "ten_digits")]
     pub high: Option<f64>,
-    /// The verdict; `None` if the uncertainty of the figure is unknown.
+    /// Like `ComparedRow::verdict`; `None`: the figure comes without its uncertainty.
+    #[schemars(with = "Option<String>")]
     pub verdict: Option<Verdict>,
 }
 

@@ -6,7 +6,7 @@ use rbench_core::units::human_count;
 
 use crate::figures::Row;
 use crate::schema::{Io500Phase, Io500Result, PhaseResult, SeriesResult};
-use crate::table::{Table, left, right, sentence};
+use crate::table::{Table, left, right, sections, sentence};
 use crate::view::View;
 
 /// The first line of every report.
@@ -17,14 +17,12 @@ pub fn render(series: &SeriesResult, view: View) -> String {
     let Some(io500) = &series.io500 else {
         return String::new();
     };
-    let sections = [
+    sections([
         lines(io500),
         table(series, io500, view),
         found(series, io500, view),
         verdict(io500, view),
-    ];
-    let filled: Vec<String> = sections.into_iter().filter(|s| !s.is_empty()).collect();
-    filled.join("\n")
+    ])
 }
 
 /// Suffix of a line: a mark if it is invalid.

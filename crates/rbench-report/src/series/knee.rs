@@ -5,7 +5,7 @@ use rbench_core::units::{human_count, human_nanos, human_rate};
 
 use crate::figures::caches::{Memory, memory};
 use crate::schema::{KneeObjective, KneeResult, KneeRow, KneeStep, PhaseResult, SeriesResult};
-use crate::table::{Column, NONE, Table, left, right, sentence, wrapped};
+use crate::table::{Column, NONE, Table, left, right, sections, sentence, wrapped};
 use crate::view::View;
 use crate::warnings::{Limit, all_workers, limit, of_the_tool};
 
@@ -13,13 +13,11 @@ pub fn render(series: &SeriesResult, view: View) -> String {
     let Some(knee) = &series.knee else {
         return String::new();
     };
-    let sections = [
+    sections([
         objective(knee, view),
         curve(knee, view),
         sentence(view, "", &conclusion(series, knee)),
-    ];
-    let filled: Vec<String> = sections.into_iter().filter(|s| !s.is_empty()).collect();
-    filled.join("\n")
+    ])
 }
 
 /// The objective on one line.

@@ -2,10 +2,11 @@
 
 use std::path::Path;
 
+use rbench_report::compare::COMPARE_SCHEMA;
 use rbench_report::json;
 use rbench_report::json_schema::FILE_SCHEMAS;
 use rbench_report::schema::{
-    CHECK_SCHEMA, COMPARE_SCHEMA, LIVE_SCHEMA, PROBE_SCHEMA, SCHEMA, SERIES_SCHEMA, TIMELINE_ROWS,
+    CHECK_SCHEMA, LIVE_SCHEMA, PROBE_SCHEMA, SCHEMA, SERIES_SCHEMA, TIMELINE_ROWS,
 };
 use serde_json::{Value, json};
 

@@ -4,8 +4,8 @@
 use csv::Writer;
 use rbench_core::plain;
 
-use super::digits;
 use crate::compare::{Comparison, Outcome, Row, Whole};
+use crate::json::digits;
 
 const TITLES: [&str; 12] = [
     "operation",

@@ -3,15 +3,15 @@
 use rbench_core::plain::plain_lines;
 
 use super::{
-    columns, counted, detailed, headline, interval, marked, meaning, missing, not_compared,
-    samples, wholes, with_ratio,
+    columns, counted, headline, meaning, missing, not_compared, other_figures, verdict_cells,
+    wholes,
 };
 use crate::compare::Comparison;
-use crate::table::NONE;
+use crate::table::{NONE, sections};
 
 /// Renders the whole comparison; figures are folded away.
 pub fn render(comparison: &Comparison) -> String {
-    let sections = [
+    let text = sections([
         head(comparison),
         as_a_whole(comparison),
         verdicts(comparison),
@@ -20,9 +20,8 @@ pub fn render(comparison: &Comparison) -> String {
         differences(comparison),
         unmeasured(comparison),
         list(&comparison.notes),
-    ];
-    let filled: Vec<String> = sections.into_iter().filter(|s| !s.is_empty()).collect();
-    plain_lines(&filled.join("\n")).into_owned()
+    ]);
+    plain_lines(&text).into_owned()
 }
 
 /// Escapes text so that Markdown leaves it unchanged.
@@ -50,11 +49,19 @@ fn line(cells: &[String]) -> String {
     format!("| {} |\n", cells.join(" | "))
 }
 
-/// The titles of a table; `-:` marks columns of numbers.
-fn titles(columns: &[(&str, &str)]) -> String {
+/// A table; empty without rows. `-:` marks columns of numbers.
+fn table<R: AsRef<[String]>>(
+    columns: &[(&str, &str)],
+    rows: impl IntoIterator<Item = R>,
+) -> String {
+    let rows: String = rows.into_iter().map(|cells| line(cells.as_ref())).collect();
+    if rows.is_empty() {
+        return rows;
+    }
     let names: Vec<String> = columns.iter().map(|(name, _)| escaped(name)).collect();
     let sides: Vec<&str> = columns.iter().map(|(_, side)| *side).collect();
-    format!("| {} |\n| {} |\n", names.join(" | "), sides.join(" | "))
+    let (names, sides) = (names.join(" | "), sides.join(" | "));
+    format!("| {names} |\n| {sides} |\n{rows}")
 }
 
 fn head(comparison: &Comparison) -> String {
@@ -72,10 +79,6 @@ fn head(comparison: &Comparison) -> String {
 }
 
 fn as_a_whole(comparison: &Comparison) -> String {
-    let rows: String = wholes(comparison).iter().map(|cells| line(cells)).collect();
-    if rows.is_empty() {
-        return String::new();
-    }
     let [base, new] = columns(comparison);
     let columns = [
         ("As a whole", "-"),
@@ -84,7 +87,7 @@ fn as_a_whole(comparison: &Comparison) -> String {
         ("Change", "-:"),
         ("Verdict", "-"),
     ];
-    titles(&columns) + &rows
+    table(&columns, wholes(comparison))
 }
 
 fn verdicts(comparison: &Comparison) -> String {
@@ -102,22 +105,13 @@ fn verdicts(comparison: &Comparison) -> String {
         ("verdict", "-"),
         ("samples", "-"),
     ];
-    let mut out = titles(&cell.into_iter().chain(columns).collect::<Vec<_>>());
-    for row in &comparison.rows {
-        let mut cells = vec![NONE.to_owned(); 7];
-        cells[0].clone_from(&row.label);
-        if let Some(outcome) = row.judged() {
-            cells[1] = outcome.figure.label.clone();
-            cells[2] = outcome.figure.unit.show(outcome.base);
-            cells[3] = with_ratio(outcome);
-            cells[4] = interval(outcome.interval);
-        }
-        cells[5] = marked(row);
-        cells[6] = samples(row);
-        cells.splice(0..0, row.cell.clone());
-        out.push_str(&line(&cells));
-    }
-    format!("{out}\n{}\n", meaning(comparison))
+    let columns: Vec<_> = cell.into_iter().chain(columns).collect();
+    let rows = comparison.rows.iter().map(|row| {
+        let cells = row.cell.clone().into_iter().chain(verdict_cells(row));
+        cells.collect::<Vec<String>>()
+    });
+    let table = table(&columns, rows);
+    format!("{table}\n{}\n", meaning(comparison))
 }
 
 fn conditions(comparison: &Comparison) -> String {
@@ -129,63 +123,43 @@ fn conditions(comparison: &Comparison) -> String {
 }
 
 fn figures(comparison: &Comparison) -> String {
-    let mut rows = String::new();
-    for row in detailed(comparison) {
-        let others = row.figures.iter().filter(|f| f.figure != row.judged_by);
-        for outcome in others {
-            rows.push_str(&line(&[
-                match &row.cell {
-                    Some(cell) => format!("{cell}: {}", row.label),
-                    None => row.label.clone(),
-                },
-                outcome.figure.label.clone(),
-                outcome.figure.unit.show(outcome.base),
-                with_ratio(outcome),
-                interval(outcome.interval),
-            ]));
-        }
-    }
-    if rows.is_empty() {
-        return String::new();
-    }
     let [base, new] = columns(comparison);
-    let titles = titles(&[
+    let columns = [
         ("operation", "-"),
         ("figure", "-"),
         (&*base, "-:"),
         (&*new, "-:"),
         ("change", "-:"),
-    ]);
+    ];
+    let rows = other_figures(comparison).flat_map(|(label, lines)| {
+        let cells = move |[figure, base, new, change]: [String; 4]| {
+            [label.clone(), figure, base, new, change]
+        };
+        lines.into_iter().map(cells)
+    });
+    let table = table(&columns, rows);
+    if table.is_empty() {
+        return table;
+    }
     let summary = match comparison.series {
         Some(_) => "Figures of what differs",
         None => "All figures",
     };
-    format!("<details><summary>{summary}</summary>\n\n{titles}{rows}\n</details>\n")
+    format!("<details><summary>{summary}</summary>\n\n{table}\n</details>\n")
 }
 
 fn differences(comparison: &Comparison) -> String {
-    if comparison.differences.is_empty() {
-        return String::new();
-    }
     let Comparison { base, new, .. } = comparison;
-    let mut out = titles(&[("different", "-"), (&base.title, "-"), (&new.title, "-")]);
-    for difference in &comparison.differences {
-        let cells = [&difference.what, &difference.base, &difference.new];
-        out.push_str(&line(&cells.map(Clone::clone)));
-    }
-    out
+    let columns = [("different", "-"), (&*base.title, "-"), (&*new.title, "-")];
+    table(&columns, super::differences(comparison))
 }
 
 fn unmeasured(comparison: &Comparison) -> String {
     let series = comparison.series.as_ref();
     let cells = series.into_iter().flat_map(missing);
     let cells = cells.map(|(cell, why)| [cell.to_owned(), NONE.to_owned(), why.to_owned()]);
-    let rows = not_compared(comparison).into_iter().chain(cells);
-    let rows: String = rows.map(|cells| line(&cells)).collect();
-    if rows.is_empty() {
-        return String::new();
-    }
-    titles(&[("not compared", "-"), ("operation", "-"), ("why", "-")]) + &rows
+    let columns = [("not compared", "-"), ("operation", "-"), ("why", "-")];
+    table(&columns, not_compared(comparison).into_iter().chain(cells))
 }
 
 fn list(lines: &[String]) -> String {

@@ -3,16 +3,16 @@
 use rbench_core::plain::plain_lines;
 
 use super::{
-    columns, counted, detailed, headline, interval, marked, meaning, missing, not_compared,
-    samples, wholes, with_ratio,
+    columns, counted, headline, meaning, missing, not_compared, other_figures, verdict_cells,
+    wholes,
 };
 use crate::compare::{Comparison, Row};
-use crate::table::{Column, NONE, Table, left, right, sentence};
+use crate::table::{Column, NONE, Table, left, right, sections, sentence};
 use crate::view::View;
 
 /// Renders the whole comparison; blank lines separate sections.
 pub fn render(comparison: &Comparison, view: View) -> String {
-    let sections = [
+    let text = sections([
         sides(comparison, view),
         summary(comparison, view),
         as_a_whole(comparison, view),
@@ -22,10 +22,9 @@ pub fn render(comparison: &Comparison, view: View) -> String {
         unmeasured(comparison, view),
         listed(view, "NOTES", comparison.notes.iter().map(String::as_str)),
         conditions(comparison, view),
-    ];
-    let filled: Vec<String> = sections.into_iter().filter(|s| !s.is_empty()).collect();
+    ]);
     // Names may contain control characters.
-    plain_lines(&filled.join("\n")).into_owned()
+    plain_lines(&text).into_owned()
 }
 
 fn sides(comparison: &Comparison, view: View) -> String {
@@ -60,11 +59,7 @@ fn as_a_whole(comparison: &Comparison, view: View) -> String {
     for cells in wholes(comparison) {
         table.row(cells);
     }
-    if table.is_empty() {
-        String::new()
-    } else {
-        table.render(view)
-    }
+    table.render(view)
 }
 
 fn verdicts(comparison: &Comparison, view: View) -> String {
@@ -87,17 +82,8 @@ fn verdicts(comparison: &Comparison, view: View) -> String {
     ]);
     let mut last = None;
     for row in &comparison.rows {
-        let mut cells = vec![NONE.to_owned(); 8];
-        cells[0] = first_of(row, &mut last);
-        cells[1].clone_from(&row.label);
-        if let Some(outcome) = row.judged() {
-            cells[2] = outcome.figure.label.clone();
-            cells[3] = outcome.figure.unit.show(outcome.base);
-            cells[4] = with_ratio(outcome);
-            cells[5] = interval(outcome.interval);
-        }
-        cells[6] = marked(row);
-        cells[7] = samples(row);
+        let mut cells = vec![first_of(row, &mut last)];
+        cells.extend(verdict_cells(row));
         table.row(cells);
     }
     if comparison.series.is_some() {
@@ -127,46 +113,21 @@ fn figures(comparison: &Comparison, view: View) -> String {
         right(new),
         right("Change"),
     ]);
-    for row in detailed(comparison) {
-        let label = match &row.cell {
-            Some(cell) => format!("{cell}: {}", row.label),
-            None => row.label.clone(),
-        };
-        let mut label = label.as_str();
-        let others = row.figures.iter().filter(|f| f.figure != row.judged_by);
-        for outcome in others {
-            table.row([
-                label.to_owned(),
-                outcome.figure.label.clone(),
-                outcome.figure.unit.show(outcome.base),
-                with_ratio(outcome),
-                interval(outcome.interval),
-            ]);
-            label = "";
+    for (mut label, lines) in other_figures(comparison) {
+        for [figure, base, new, change] in lines {
+            table.row([std::mem::take(&mut label), figure, base, new, change]);
         }
     }
-    if table.is_empty() {
-        String::new()
-    } else {
-        table.render(view)
-    }
+    table.render(view)
 }
 
 fn differences(comparison: &Comparison, view: View) -> String {
     let [base, new] = [&comparison.base, &comparison.new].map(|side| side.title.clone());
     let mut table = Table::new([left("DIFFERENT"), left(base), left(new)]);
-    for difference in &comparison.differences {
-        table.row([
-            difference.what.clone(),
-            difference.base.clone(),
-            difference.new.clone(),
-        ]);
+    for cells in super::differences(comparison) {
+        table.row(cells);
     }
-    if table.is_empty() {
-        String::new()
-    } else {
-        table.render(view)
-    }
+    table.render(view)
 }
 
 fn unmeasured(comparison: &Comparison, view: View) -> String {

@@ -254,16 +254,20 @@ fn times<'c, T>(
 }
 
 fn table<T>(columns: &[Column<'_, T>], rows: impl Iterator<Item = T>) -> String {
+    let titles = columns.iter().map(|column| column.name.clone()).collect();
+    let rows = rows.map(|row| columns.iter().map(|column| (column.cell)(&row)).collect());
+    written([titles].into_iter().chain(rows))
+}
+
+/// Writes rows of as many cells each. Escapes control characters, and what a spreadsheet would take
+/// for a formula.
+pub(crate) fn written(rows: impl Iterator<Item = Vec<String>>) -> String {
     let mut writer = csv::Writer::from_writer(Vec::new());
-    let mut write = |cells: Vec<String>| {
+    for cells in rows {
         let cells = cells.iter().map(|text| cell(text).into_owned());
         writer
             .write_record(cells)
             .expect("every row has as many cells, and memory takes them");
-    };
-    write(columns.iter().map(|column| column.name.clone()).collect());
-    for row in rows {
-        write(columns.iter().map(|column| (column.cell)(&row)).collect());
     }
     let bytes = writer.into_inner().expect("memory takes it");
     String::from_utf8(bytes).expect("the cells are text")

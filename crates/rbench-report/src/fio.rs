@@ -18,10 +18,10 @@ mod terse;
 mod tree;
 
 use jiff::Timestamp;
-use jiff::tz::Offset;
 use rbench_core::steady;
 
 use crate::schema::{FioEntry, FioSteady};
+use crate::times::{CTIME, local};
 use numbers::Form;
 
 pub use form::render;
@@ -120,18 +120,9 @@ impl FioRun {
 
     /// The end as `Sat Nov 21 07:44:02 2026`.
     fn date(&self) -> String {
-        let local = || {
-            let ms = i64::try_from(self.ended_ms).ok()?;
-            let at = Timestamp::from_millisecond(ms).ok()?;
-            Some(
-                Offset::from_seconds(self.utc_offset_s)
-                    .ok()?
-                    .to_datetime(at),
-            )
-        };
-        local().map_or_else(
-            || format!("{} ms", self.ended_ms),
-            |time| time.strftime("%a %b %e %H:%M:%S %Y").to_string(),
-        )
+        let at = i64::try_from(self.ended_ms).ok();
+        at.and_then(|ms| Timestamp::from_millisecond(ms).ok())
+            .and_then(|at| local(at, self.utc_offset_s, CTIME))
+            .unwrap_or_else(|| format!("{} ms", self.ended_ms))
     }
 }

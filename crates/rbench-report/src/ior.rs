@@ -8,14 +8,12 @@ pub use summary::{csv_ranks, csv_summary, json_summary};
 
 use std::fmt::Write as _;
 
-use jiff::Timestamp;
-use jiff::tz::Offset;
-
 use crate::mdtest::head::{command_line, file_system};
 use crate::mdtest::remarks;
 use crate::schema::{AccessResult, PhaseResult, RunResult};
 use crate::summary::{Spread, spread};
 use crate::table::printable;
+use crate::times::{CTIME, local_time};
 
 /// The version of IOR that prints this format.
 const VERSION: &str = "4.0.0";
@@ -83,6 +81,22 @@ impl Line<'_> {
             items => self.access.transfer_s * f64::from(ranks) / items as f64,
         }
     }
+
+    /// Its figures in the order of the columns, by their keys in summary files.
+    fn figures(&self, view: &View, ranks: u32) -> [(&'static str, f64); 9] {
+        let access = &self.access;
+        [
+            ("bwMiB", access.bandwidth / MIB as f64),
+            ("iops", self.iops()),
+            ("latency", self.latency(ranks)),
+            ("blockKiB", view.block as f64 / KIB),
+            ("xferKiB", view.transfer as f64 / KIB),
+            ("openTime", access.open_s),
+            ("wrRdTime", access.transfer_s),
+            ("closeTime", access.close_s),
+            ("totalTime", access.total_s),
+        ]
+    }
 }
 
 /// The lines of the table.
@@ -97,6 +111,18 @@ fn lines(result: &RunResult) -> Vec<Line<'_>> {
             })
         })
         .collect()
+}
+
+/// Spreads of MiB and of transfers per second over repetitions.
+fn spreads(lines: &[&Line<'_>], view: &View) -> [Spread; 2] {
+    [MIB, view.transfer.max(1)].map(|unit| {
+        let all = lines.iter().map(|line| line.access.bandwidth);
+        spread_by_n(&all.map(|rate| rate / unit as f64).collect::<Vec<f64>>())
+    })
+}
+
+fn mean(values: impl Iterator<Item = f64>) -> f64 {
+    spread(&values.collect::<Vec<f64>>()).mean
 }
 
 /// Spread over repetitions. The standard deviation divides by their number, like IOR's.
@@ -142,7 +168,7 @@ pub fn render(result: &RunResult, view: &View) -> String {
         out.push_str(&remarks);
     }
     if let Some(finished) = &result.run.finished {
-        let at = local_time(finished, result.run.utc_offset_s);
+        let at = local_time(finished, result.run.utc_offset_s, CTIME);
         let _ = writeln!(out, "Finished            : {at}");
     }
     out
@@ -168,7 +194,7 @@ blksiz    xsize aggs(MiB)   API RefNum
 fn head(result: &RunResult) -> String {
     let run = &result.run;
     let version = printable(&run.version);
-    let began = local_time(&run.started, run.utc_offset_s);
+    let began = local_time(&run.started, run.utc_offset_s, CTIME);
     let host = result.world.hosts.first();
     let host = host.map_or("", |host| host.name.as_str());
     let path = printable(&result.target.path);
@@ -292,41 +318,28 @@ fn number(value: f64) -> String {
 }
 
 fn row(line: &Line<'_>, view: &View, ranks: u32) -> String {
-    let Line { phase, access } = line;
-    format!(
-        "{:<10}{:<11}{:<11}{:<12}{:<11}{:<11}{:<11}{:<11}{:<11}{:<11}{:<4}\n",
-        phase.name,
-        number(access.bandwidth / MIB as f64),
-        number(line.iops()),
-        number(line.latency(ranks)),
-        number(view.block as f64 / KIB),
-        number(view.transfer as f64 / KIB),
-        number(access.open_s),
-        number(access.transfer_s),
-        number(access.close_s),
-        number(access.total_s),
-        phase.iteration,
-    )
+    let mut out = format!("{:<10}", line.phase.name);
+    for (key, value) in line.figures(view, ranks) {
+        let width = if key == "latency" { 12 } else { 11 };
+        let _ = write!(out, "{:<width$}", number(value));
+    }
+    let _ = writeln!(out, "{:<4}", line.phase.iteration);
+    out
 }
 
 /// The summary line over all repetitions.
 fn summary(name: &str, lines: &[&Line<'_>], view: &View, result: &RunResult) -> String {
-    let of = |value: &dyn Fn(&Line<'_>) -> f64| -> Vec<f64> {
-        lines.iter().map(|line| value(line)).collect()
-    };
-    let mib = |line: &Line<'_>| line.access.bandwidth / MIB as f64;
-    let ops = |line: &Line<'_>| line.access.bandwidth / view.transfer.max(1) as f64;
     let mut out = format!("{name:<9} ");
-    for values in [of(&mib), of(&ops)] {
+    for over in spreads(lines, view) {
         let Spread {
             max,
             min,
             mean,
             stddev,
-        } = spread_by_n(&values);
+        } = over;
         let _ = write!(out, "{max:>10.2} {min:>10.2} {mean:>10.2} {stddev:>10.2} ");
     }
-    let seconds = spread(&of(&|line| line.access.total_s)).mean;
+    let seconds = mean(lines.iter().map(|line| line.access.total_s));
     let _ = write!(out, "{seconds:>10.5} ");
     let walls = lines
         .iter()
@@ -337,15 +350,9 @@ fn summary(name: &str, lines: &[&Line<'_>], view: &View, result: &RunResult) -> 
             let _ = write!(out, "{:>10} {:>13} ", "NA", "NA");
         }
         false => {
-            let time = spread(
-                &walls
-                    .iter()
-                    .map(|w| w.stopped.as_secs_f64())
-                    .collect::<Vec<_>>(),
-            )
-            .mean;
+            let time = mean(walls.iter().map(|wall| wall.stopped.as_secs_f64()));
             let moved = |items: u64| items as f64 * view.transfer as f64 / MIB as f64;
-            let data = spread(&walls.iter().map(|w| moved(w.items)).collect::<Vec<_>>()).mean;
+            let data = mean(walls.iter().map(|wall| moved(wall.items)));
             let _ = write!(out, "{time:>10.2} {data:>13.2} ");
         }
     }
@@ -372,19 +379,6 @@ fn summary(name: &str, lines: &[&Line<'_>], view: &View, result: &RunResult) -> 
     out
 }
 
-/// Formats a time like ctime(3), `offset_s` east of UTC. Text that is not a time in the schema's
-/// format is returned unchanged.
-fn local_time(utc: &str, offset_s: i32) -> String {
-    let local = || {
-        let at: Timestamp = utc.parse().ok()?;
-        Some(Offset::from_seconds(offset_s).ok()?.to_datetime(at))
-    };
-    local().map_or_else(
-        || printable(utc),
-        |time| time.strftime("%a %b %e %H:%M:%S %Y").to_string(),
-    )
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -401,7 +395,7 @@ mod tests {
         assert_eq!(size(MIB), "1 MiB");
         assert_eq!(size(3 << 29), "1.50 GiB");
         assert_eq!(
-            local_time("2026-11-01T12:00:00Z", 3600),
+            local_time("2026-11-01T12:00:00Z", 3600, CTIME),
             "Sun Nov  1 13:00:00 2026"
         );
     }

@@ -91,9 +91,10 @@ struct PhaseLine<'a> {
     mark: Option<Cow<'a, MarkResult>>,
 }
 
+/// The name of a file's schema.
 #[derive(Deserialize)]
-struct Probe {
-    schema: Option<String>,
+pub(crate) struct Probe {
+    pub schema: Option<String>,
 }
 
 /// The first line of a run's journal, with its newline: all of `result` but phases and summary.
@@ -156,7 +157,8 @@ fn put_mark(marks: &mut Vec<MarkResult>, mark: MarkResult) {
     }
 }
 
-fn line(value: &impl Serialize) -> String {
+/// A line of a journal, with its newline.
+pub(crate) fn line(value: &impl Serialize) -> String {
     let mut text = serde_json::to_string(value).expect("the schema's types always serialise");
     text.push('\n');
     text

@@ -34,6 +34,7 @@ mod stats;
 pub mod summary;
 mod table;
 pub mod text;
+mod times;
 pub mod view;
 pub mod warnings;
 

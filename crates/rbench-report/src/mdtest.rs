@@ -17,6 +17,7 @@ use crate::schema::{PhaseResult, RunResult};
 use crate::summary::{Spread, spread};
 use crate::table::printable;
 use crate::text::failure;
+use crate::times::local_time;
 use measured::{Measured, ROWS, Row, RowOf, Share};
 
 impl Print {
@@ -123,7 +124,7 @@ pub fn render(result: &RunResult, view: &View) -> String {
     }
     push_section(&mut out, &remarks(result));
     if let Some(finished) = &result.run.finished {
-        let at = head::local_time(finished, result.run.utc_offset_s);
+        let at = local_time(finished, result.run.utc_offset_s, head::TIME);
         let _ = writeln!(out, "-- finished at {at} --");
     }
     out

@@ -63,22 +63,20 @@ pub(super) enum Place<'r> {
     Nowhere(String),
 }
 
+/// A line of a table; other tables lack its default fields.
 #[derive(Deserialize)]
-struct JuiceFsLine {
+struct Line {
+    #[serde(default)]
     source: String,
+    #[serde(default)]
     system: String,
     workload: String,
     operation: String,
-    unit: String,
-    value: f64,
-}
-
-#[derive(Deserialize)]
-struct CubeFsLine {
-    workload: String,
-    operation: String,
+    #[serde(default)]
     file_size: String,
+    #[serde(default)]
     clients: u32,
+    #[serde(default)]
     processes_per_client: u32,
     unit: String,
     value: f64,
@@ -86,54 +84,29 @@ struct CubeFsLine {
 
 /// Each line of a set's table: the name of its column, and its figure.
 fn lines(set: &'static Set) -> Vec<(String, Figures)> {
-    let add = |column: String,
-               (workload, operation): (&str, String),
-               bytes,
-               (unit, value): (&str, f64)| {
-        let workload = set.workloads.iter().find(|own| own.name == workload)?;
+    let figures = |line: Line| {
+        let (size, [clients, processes]) =
+            (&line.file_size, [line.clients, line.processes_per_client]);
+        let column = match set.source {
+            Source::JuiceFs(edition) if line.source != edition => return None,
+            Source::JuiceFs(_) => line.system,
+            Source::CubeFs { by_size } if size.is_empty() == by_size => return None,
+            Source::CubeFs { by_size: true } => size.to_lowercase().replace("ib", ""),
+            Source::CubeFs { by_size: false } => format!("{clients}x{processes}"),
+        };
+        let size: Option<rbench_core::Bytes> = size.parse().ok();
+        let mut workloads = set.workloads.iter();
         let figures = Figures {
-            workload,
-            operation,
-            file_bytes: bytes,
-            value: value * scale(unit)?,
+            workload: workloads.find(|own| own.name == line.workload)?,
+            operation: line.operation,
+            file_bytes: size.map(|size| size.0),
+            value: line.value * scale(&line.unit)?,
         };
         Some((column, figures))
     };
     let mut reader = csv::Reader::from_reader(set.table.as_bytes());
-    match set.source {
-        Source::JuiceFs(edition) => reader
-            .deserialize()
-            .filter_map(|line: Result<JuiceFsLine, _>| line.ok())
-            .filter(|line| line.source == edition)
-            .filter_map(|l| {
-                add(
-                    l.system,
-                    (&l.workload, l.operation),
-                    None,
-                    (&l.unit, l.value),
-                )
-            })
-            .collect(),
-        Source::CubeFs { by_size } => reader
-            .deserialize()
-            .filter_map(|line: Result<CubeFsLine, _>| line.ok())
-            .filter(|line| line.file_size.is_empty() != by_size)
-            .filter_map(|l| {
-                let size: Option<rbench_core::Bytes> = l.file_size.parse().ok();
-                let column = match by_size {
-                    true => l.file_size.to_lowercase().replace("ib", ""),
-                    false => format!("{}x{}", l.clients, l.processes_per_client),
-                };
-                let bytes = size.map(|size| size.0);
-                add(
-                    column,
-                    (&l.workload, l.operation),
-                    bytes,
-                    (&l.unit, l.value),
-                )
-            })
-            .collect(),
-    }
+    let lines = reader.deserialize().filter_map(Result::ok);
+    lines.filter_map(figures).collect()
 }
 
 /// Base units in a published unit.

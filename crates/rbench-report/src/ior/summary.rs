@@ -5,21 +5,15 @@ use std::fmt::Write as _;
 
 use serde_json::{Map, Value, json};
 
-use super::{
-    Line, MIB, OPERATIONS, VERSION, View, lines, local_time, option_lines, per_node, spread_by_n,
-};
+use super::{Line, MIB, OPERATIONS, VERSION, View, lines, mean, option_lines, per_node, spreads};
 use crate::mdtest::head::command_line;
 use crate::schema::RunResult;
-use crate::summary::Spread;
 use crate::table::printable;
+use crate::times::{CTIME, local_time};
 
 /// Rounds to four decimals, like IOR in these files.
 fn rounded(value: f64) -> Value {
     json!((value * 1e4).round() / 1e4)
-}
-
-fn mib(line: &Line<'_>) -> f64 {
-    line.access.bandwidth / MIB as f64
 }
 
 /// `segmentCount`; -1: until the end of the files.
@@ -31,7 +25,7 @@ fn segments(view: &View) -> i64 {
 /// The document of `summaryFormat=JSON`.
 pub fn json_summary(result: &RunResult, view: &View) -> String {
     let run = &result.run;
-    let time = |utc: &str| json!(local_time(utc, run.utc_offset_s));
+    let time = |utc: &str| json!(local_time(utc, run.utc_offset_s, CTIME));
     let host = result.world.hosts.first();
     let host = host.map_or("", |host| host.name.as_str());
     let all = lines(result);
@@ -60,19 +54,10 @@ pub fn json_summary(result: &RunResult, view: &View) -> String {
 }
 
 fn of_line(line: &Line<'_>, view: &View, result: &RunResult) -> Value {
-    let access = &line.access;
-    json!({
-        "access": line.phase.name,
-        "bwMiB": rounded(mib(line)),
-        "blockKiB": rounded(view.block as f64 / 1024.0),
-        "xferKiB": rounded(view.transfer as f64 / 1024.0),
-        "iops": rounded(line.iops()),
-        "latency": rounded(line.latency(result.world.ranks)),
-        "openTime": rounded(access.open_s),
-        "wrRdTime": rounded(access.transfer_s),
-        "closeTime": rounded(access.close_s),
-        "totalTime": rounded(access.total_s),
-    })
+    let figures = line.figures(view, result.world.ranks).into_iter();
+    let figures = figures.map(|(key, value)| (key.to_owned(), rounded(value)));
+    let access = ("access".to_owned(), json!(line.phase.name));
+    Value::Object(figures.chain([access]).collect())
 }
 
 fn parameters(result: &RunResult, view: &View) -> Value {
@@ -110,11 +95,7 @@ fn options(result: &RunResult, view: &View) -> Value {
 }
 
 fn of_operation(name: &str, all: &[&Line<'_>], view: &View, result: &RunResult) -> Value {
-    let of = |value: &dyn Fn(&Line<'_>) -> f64| -> Spread {
-        spread_by_n(&all.iter().map(|line| value(line)).collect::<Vec<_>>())
-    };
-    let bandwidth = of(&mib);
-    let operations = of(&|line| line.access.bandwidth / view.transfer.max(1) as f64);
+    let [bandwidth, operations] = spreads(all, view);
     let moved = all.first().map_or(0, |line| line.phase.bytes);
     json!({
         "operation": name,
@@ -140,7 +121,7 @@ fn of_operation(name: &str, all: &[&Line<'_>], view: &View, result: &RunResult) 
         "OPsMin": rounded(operations.min),
         "OPsMean": rounded(operations.mean),
         "OPsSD": rounded(operations.stddev),
-        "MeanTime": rounded(of(&|line| line.access.total_s).mean),
+        "MeanTime": rounded(mean(all.iter().map(|line| line.access.total_s))),
         "xsizeMiB": rounded(moved as f64 / MIB as f64),
     })
 }
@@ -152,19 +133,8 @@ pub fn csv_summary(result: &RunResult, view: &View) -> String {
         .to_owned();
     let ranks = result.world.ranks;
     for line in &lines(result) {
-        let access = &line.access;
         out.push_str(&line.phase.name);
-        for number in [
-            mib(line),
-            line.iops(),
-            line.latency(ranks),
-            view.block as f64 / 1024.0,
-            view.transfer as f64 / 1024.0,
-            access.open_s,
-            access.transfer_s,
-            access.close_s,
-            access.total_s,
-        ] {
+        for (_, number) in line.figures(view, ranks) {
             let _ = write!(out, ",{number:.4}");
         }
         let _ = writeln!(out, ",{ranks},{}", line.phase.iteration);

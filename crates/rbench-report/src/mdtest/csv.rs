@@ -1,10 +1,7 @@
 //! The file of `--saveRankPerformanceDetails`: mdtest's columns, then ours.
 
-use std::fmt::Write as _;
-
-use rbench_core::plain::cell;
-
 use super::measured::{self, Measured, Row, RowOf, Share};
+use crate::csv::written;
 use crate::schema::RunResult;
 
 /// mdtest's operations in column order. No rank reads directories, but the columns exist.
@@ -34,11 +31,11 @@ const OPERATIONS: &[&str] = &[
 /// - `host`, empty for `all`;
 /// - `errors`, the failed operations.
 pub fn rank_details_csv(result: &RunResult) -> String {
-    let mut out = String::from("rank,items");
-    for name in OPERATIONS {
-        let _ = write!(out, ",rate-{name},time-{name}");
-    }
-    out.push_str(",iteration,host,errors\n");
+    let mut titles = vec!["rank".to_owned(), "items".to_owned()];
+    let operations = OPERATIONS.iter();
+    titles.extend(operations.flat_map(|name| [format!("rate-{name}"), format!("time-{name}")]));
+    titles.extend(["iteration", "host", "errors"].map(str::to_owned));
+    let mut lines = vec![titles];
     let all = measured::all(result);
     let hosts = result.world.hosts.iter();
     let mut ranks: Vec<(u32, &str)> = hosts
@@ -51,32 +48,30 @@ pub fn rank_details_csv(result: &RunResult) -> String {
             .filter(|one| one.iteration() == iteration)
             .collect();
         let whole: Vec<(&Row, Share)> = these.iter().map(|one| (one.row, one.whole())).collect();
-        push_line(&mut out, "all", &whole, iteration, "");
+        lines.push(line("all", &whole, iteration, ""));
         for (rank, host) in &ranks {
             let of_rank = |one: &&Measured| (one.row, one.of_rank(*rank));
             let own: Vec<(&Row, Share)> = these.iter().map(of_rank).collect();
-            push_line(&mut out, &rank.to_string(), &own, iteration, &field(host));
+            lines.push(line(&rank.to_string(), &own, iteration, host));
         }
     }
-    out
+    written(lines.into_iter())
 }
 
-fn push_line(out: &mut String, rank: &str, shares: &[(&Row, Share)], iteration: u32, host: &str) {
+fn line(rank: &str, shares: &[(&Row, Share)], iteration: u32, host: &str) -> Vec<String> {
     let items = shares.iter().filter(|(row, _)| row.of != RowOf::Tree);
     let most = items.map(|(_, share)| share.tried).max().unwrap_or(0);
-    let _ = write!(out, "{rank},{most}");
+    let mut cells = vec![rank.to_owned(), most.to_string()];
     for name in OPERATIONS {
         let mut done = shares.iter().filter(|(_, share)| share.tried > 0);
-        match done.find(|(row, _)| row.label == *name) {
-            None => out.push_str(",,"),
-            Some((_, share)) => {
-                let (rate, time) = (share.rate, share.elapsed_s);
-                let _ = write!(out, ",{},{}", exponential(rate, 10), exponential(time, 10));
-            }
-        }
+        cells.extend(match done.find(|(row, _)| row.label == *name) {
+            None => [String::new(), String::new()],
+            Some((_, share)) => [share.rate, share.elapsed_s].map(|value| exponential(value, 10)),
+        });
     }
     let errors: u64 = shares.iter().map(|(_, share)| share.errors).sum();
-    let _ = writeln!(out, ",{iteration},{host},{errors}");
+    cells.extend([iteration.to_string(), host.to_owned(), errors.to_string()]);
+    cells
 }
 
 /// Formats like C's `%.Ne` with N decimals: a sign and at least two digits in the exponent.
@@ -86,16 +81,6 @@ pub fn exponential(value: f64, decimals: usize) -> String {
     match exponent.strip_prefix('-') {
         Some(negative) => format!("{digits}e-{negative:0>2}"),
         None => format!("{digits}e+{exponent:0>2}"),
-    }
-}
-
-/// Quotes a cell if CSV requires it.
-fn field(text: &str) -> String {
-    let text = &*cell(text);
-    if text.contains(['"', ',', '\n', '\r']) {
-        format!("\"{}\"", text.replace('"', "\"\""))
-    } else {
-        text.to_owned()
     }
 }
 
@@ -115,7 +100,10 @@ mod tests {
 
     #[test]
     fn fields_with_commas_or_quotes_are_quoted() {
-        let check = |text: &str, expect: &str| assert_eq!(field(text), expect);
+        let check = |text: &str, expect: &str| {
+            let rows = [vec![text.to_owned()]].into_iter();
+            assert_eq!(written(rows), format!("{expect}\n"));
+        };
         check("client1", "client1");
         check("a,b", "\"a,b\"");
         check("a\"b", "\"a\"\"b\"");

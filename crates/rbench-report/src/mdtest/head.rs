@@ -2,15 +2,15 @@
 
 use std::fmt::Write as _;
 
-use jiff::Timestamp;
-use jiff::tz::Offset;
-
 use super::View;
 use crate::schema::{RunResult, Space, World};
 use crate::table::printable;
+use crate::times::local_time;
 
 /// The version of mdtest that prints this format.
 const VERSION: &str = "4.1.0";
+/// mdtest's format of a time.
+pub const TIME: &str = "%m/%d/%Y %H:%M:%S";
 
 const GIB: f64 = (1_u64 << 30) as f64;
 const MI: f64 = (1_u64 << 20) as f64;
@@ -18,7 +18,7 @@ const MI: f64 = (1_u64 << 20) as f64;
 /// The lines from `-- started at` to the number of tasks and items.
 pub fn render(result: &RunResult, view: &View) -> String {
     let (run, world) = (&result.run, &result.world);
-    let started = local_time(&run.started, run.utc_offset_s);
+    let started = local_time(&run.started, run.utc_offset_s, TIME);
     let version = printable(&run.version);
     let (tasks, nodes) = (world.ranks, world.hosts.len());
     let mut out = format!("-- started at {started} --\n\n");
@@ -96,19 +96,6 @@ fn used_percent(total: u64, free: u64) -> f64 {
     100.0 * total.saturating_sub(free) as f64 / total.max(1) as f64
 }
 
-/// Formats a time as `MM/DD/YYYY HH:MM:SS`, `offset_s` east of UTC. Text that is not a time in the
-/// schema's format is returned unchanged.
-pub fn local_time(utc: &str, offset_s: i32) -> String {
-    let local = || {
-        let at: Timestamp = utc.parse().ok()?;
-        Some(Offset::from_seconds(offset_s).ok()?.to_datetime(at))
-    };
-    local().map_or_else(
-        || printable(utc),
-        |time| time.strftime("%m/%d/%Y %H:%M:%S").to_string(),
-    )
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -116,7 +103,7 @@ mod tests {
     #[test]
     fn times_of_day_are_local_to_rank_0() {
         let check = |utc: &str, offset_s: i32, expect: &str| {
-            assert_eq!(local_time(utc, offset_s), expect, "{utc} {offset_s}");
+            assert_eq!(local_time(utc, offset_s, TIME), expect, "{utc} {offset_s}");
         };
         check("2026-11-21T12:00:00Z", 0, "11/21/2026 12:00:00");
         check("2026-11-21T12:00:00.999Z", 3600, "11/21/2026 13:00:00");

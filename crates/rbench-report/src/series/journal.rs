@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::journal::ReadError;
+use crate::journal::{Probe, ReadError, line, parse};
 use crate::schema::{CellResult, SERIES_SCHEMA, SeriesResult, same_major};
 
 /// Start of the first line of such a journal.
@@ -19,11 +19,6 @@ struct CellLine {
     cell: CellResult,
 }
 
-#[derive(Deserialize)]
-struct Probe {
-    schema: Option<String>,
-}
-
 /// The first line, with its newline.
 pub fn header_line(series: &SeriesResult) -> String {
     let bare = SeriesResult {
@@ -36,12 +31,6 @@ pub fn header_line(series: &SeriesResult) -> String {
 /// The line of a cell, with its newline.
 pub fn cell_line(cell: &CellResult) -> String {
     line(&CellLine { cell: cell.clone() })
-}
-
-fn line(value: &impl Serialize) -> String {
-    let mut text = serde_json::to_string(value).expect("the schema's types always serialise");
-    text.push('\n');
-    text
 }
 
 /// Returns true for the file or the journal of a series.
@@ -87,8 +76,4 @@ fn read_journal(bytes: &[u8]) -> Result<SeriesResult, ReadError> {
     }
     series.complete = false;
     Ok(series)
-}
-
-fn parse<'de, T: Deserialize<'de>>(text: &'de [u8], first: usize) -> Result<T, ReadError> {
-    crate::journal::parse(text, first)
 }

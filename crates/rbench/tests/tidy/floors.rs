@@ -118,7 +118,7 @@ const HOUSES: &[House] = &[
         floors: &[
             "stats view",
             "hlog permutation schema table",
-            "figures",
+            "figures times",
             "fio hgrm intervals json openmetrics probe summary",
             "check csv live repetition text",
             "markdown mdtest ops warnings",

@@ -1,10 +1,10 @@
 //! CSV, for tables: a line for each figure of each operation. Series also have a line for each
 //! figure of the whole, and a first column with the cell.
 
-use csv::Writer;
 use rbench_core::plain;
 
 use crate::compare::{Comparison, Outcome, Row, Whole};
+use crate::csv::written;
 use crate::json::digits;
 
 const TITLES: [&str; 12] = [
@@ -25,26 +25,19 @@ const TITLES: [&str; 12] = [
 /// Renders the figures; the verdict is in the line of the figure that it judges.
 pub fn render(comparison: &Comparison) -> String {
     let series = comparison.series.as_ref();
-    let mut writer = Writer::from_writer(Vec::new());
-    let mut write = |cell: &str, record: [String; 12]| {
+    let titles = ("cell", TITLES.map(str::to_owned));
+    let wholes = series.iter().flat_map(|series| &series.wholes);
+    let wholes = wholes.map(|figure| ("", whole(figure)));
+    let rows = comparison.rows.iter().flat_map(|row| {
+        let cell = row.cell.as_deref().unwrap_or_default();
+        let figures = row.figures.iter();
+        figures.map(move |outcome| (cell, line(row, outcome)))
+    });
+    let all = [titles].into_iter().chain(wholes).chain(rows);
+    written(all.map(|(cell, line)| {
         let of_series = series.map(|_| plain(cell).into_owned());
-        let record = of_series.into_iter().chain(record);
-        let record: Vec<String> = record.map(|text| plain::cell(&text).into_owned()).collect();
-        writer
-            .write_record(&record)
-            .expect("memory takes every line");
-    };
-    write("cell", TITLES.map(str::to_owned));
-    for figure in series.iter().flat_map(|series| &series.wholes) {
-        write("", whole(figure));
-    }
-    for row in &comparison.rows {
-        for outcome in &row.figures {
-            write(row.cell.as_deref().unwrap_or_default(), line(row, outcome));
-        }
-    }
-    let bytes = writer.into_inner().expect("memory takes every line");
-    String::from_utf8(bytes).expect("every cell is UTF-8")
+        of_series.into_iter().chain(line).collect()
+    }))
 }
 
 fn number(value: Option<f64>) -> String {

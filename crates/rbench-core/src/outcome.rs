@@ -412,6 +412,54 @@ pub struct CommonStart {
 }
 
 impl PhaseOutcome {
+    /// A row without operations, of a phase that has not reached its end.
+    pub fn empty(iteration: u32, name: &str, label: &str, op: OpKind) -> PhaseOutcome {
+        PhaseOutcome {
+            iteration,
+            name: name.to_owned(),
+            label: label.to_owned(),
+            op,
+            items: 0,
+            bytes: 0,
+            failures: Failures::default(),
+            unissued: 0,
+            missed: 0,
+            unchecked: 0,
+            again: Retries::default(),
+            elapsed: Nanos(0),
+            first_done: None,
+            start_skew: Nanos(0),
+            cache: None,
+            complete: false,
+            service: Latency::default(),
+            response: None,
+            late: Lateness::default(),
+            hosts: Vec::new(),
+            host_crowd: None,
+            ranks: Vec::new(),
+            crowd: None,
+            timeline: Timeline::default(),
+            longest_gap: None,
+            stonewall: None,
+            unsynced: false,
+            measured_from: Nanos(0),
+            set_aside: Nanos(0),
+            effort: Effort::default(),
+            stonewalled: None,
+            given_up_at: None,
+            one_each: false,
+            first_failed: None,
+            rewritten: None,
+            residency: None,
+            client: None,
+            start: None,
+            access: None,
+            found: None,
+            replayed: None,
+            steady: None,
+        }
+    }
+
     /// Items a second: items done without error / `elapsed`; zero when no time
     /// passed.
     pub fn rate(&self) -> f64 {

@@ -3,9 +3,7 @@
 use std::collections::BTreeMap;
 
 use rbench_core::coarse::CoarseLatency;
-use rbench_core::effort::Effort;
-use rbench_core::failure::Failures;
-use rbench_core::outcome::{HostOutcome, Lateness, PhaseOutcome, Retries};
+use rbench_core::outcome::{HostOutcome, PhaseOutcome};
 use rbench_core::timeline::{Bin, Gap, IntervalPart, Latencies, Timeline};
 use rbench_core::{Nanos, OpKind};
 use serde::{Deserialize, Serialize};
@@ -275,48 +273,13 @@ impl RowSoFar {
     pub fn outcome(&self, elapsed: Nanos) -> Option<PhaseOutcome> {
         let op = OpKind::ALL.iter().find(|op| op.name() == self.op)?;
         Some(PhaseOutcome {
-            iteration: self.iteration,
-            name: self.name.clone(),
-            label: self.label.clone(),
-            op: *op,
             items: self.all.items,
             bytes: self.all.bytes,
-            failures: Failures::default(),
-            unissued: 0,
-            missed: 0,
-            unchecked: 0,
-            again: Retries::default(),
             elapsed: self.all.last.max(elapsed),
-            first_done: None,
-            start_skew: Nanos(0),
-            cache: None,
-            complete: false,
             service: self.latencies.service.to_latency(),
             response: (self.open_loop).then(|| self.latencies.response.to_latency()),
-            late: Lateness::default(),
-            hosts: Vec::new(),
-            host_crowd: None,
-            ranks: Vec::new(),
-            crowd: None,
             timeline: self.timeline.clone(),
-            longest_gap: None,
-            stonewall: None,
-            unsynced: false,
-            measured_from: Nanos(0),
-            set_aside: Nanos(0),
-            effort: Effort::default(),
-            stonewalled: None,
-            given_up_at: None,
-            one_each: false,
-            first_failed: None,
-            rewritten: None,
-            residency: None,
-            client: None,
-            access: None,
-            found: None,
-            replayed: None,
-            steady: None,
-            start: None,
+            ..PhaseOutcome::empty(self.iteration, &self.name, &self.label, *op)
         })
     }
 

@@ -1,13 +1,10 @@
 //! Generated runs, identical at every call: nothing is measured, and every number follows from the
 //! arguments.
 
-use rbench_core::effort::Effort;
-use rbench_core::failure::{Failure, FailureKind, Failures};
-use rbench_core::outcome::{
-    Cache, CommonStart, FirstDone, HostOutcome, Lateness, PhaseOutcome, RankOutcome, Retries,
-};
+use rbench_core::failure::{Failure, FailureKind};
+use rbench_core::outcome::{Cache, CommonStart, FirstDone, HostOutcome, PhaseOutcome, RankOutcome};
 use rbench_core::timeline::{INTERVAL, TimelineRecorder};
-use rbench_core::{Latency, Nanos, OpKind, Rank, Timeline};
+use rbench_core::{Latency, Nanos, OpKind, Rank};
 use rbench_report::schema::{
     Calibration, Forms, Host, HostClock, Run, SCHEMA, SettingResult, Space, Target, World,
 };
@@ -63,48 +60,8 @@ impl Made {
     /// Generates the phase.
     pub fn phase(&self, name: &str, label: &str, op: OpKind) -> PhaseOutcome {
         let mut all = PhaseOutcome {
-            iteration: 0,
-            name: name.to_owned(),
-            label: label.to_owned(),
-            op,
-            items: 0,
-            bytes: 0,
-            failures: Failures::default(),
-            unissued: 0,
-            missed: 0,
-            unchecked: 0,
-            again: Retries::default(),
-            elapsed: Nanos(0),
-            first_done: None,
-            start_skew: Nanos(0),
-            cache: None,
             complete: true,
-            service: Latency::new(),
-            response: None,
-            late: Lateness::default(),
-            hosts: Vec::new(),
-            host_crowd: None,
-            ranks: Vec::new(),
-            crowd: None,
-            timeline: Timeline::default(),
-            longest_gap: None,
-            stonewall: None,
-            unsynced: false,
-            measured_from: Nanos(0),
-            set_aside: Nanos(0),
-            effort: Effort::default(),
-            stonewalled: None,
-            given_up_at: None,
-            one_each: false,
-            first_failed: None,
-            rewritten: None,
-            residency: None,
-            client: None,
-            start: None,
-            access: None,
-            found: None,
-            replayed: None,
-            steady: None,
+            ..PhaseOutcome::empty(0, name, label, op)
         };
         for (h, host) in self.hosts.iter().enumerate() {
             self.add_host(&mut all, h as u32, host);

@@ -185,19 +185,18 @@ impl From<&Latency> for ExactHist {
     }
 }
 
-impl ExactHist {
-    /// The distribution.
+impl Hist {
+    /// The values with these sums, of themselves and of their squares, as they were recorded.
     ///
     /// # Errors
-    /// Where its fields contradict each other.
-    fn latency(&self) -> Result<Latency, HistError> {
+    /// Where its fields contradict each other, or there are no such sums.
+    pub fn recorded(&self, sums: impl FnOnce() -> Option<[u128; 2]>) -> Result<Latency, HistError> {
         const SUM_MAX: u128 = 1 << 120;
-        let sum = |text: &str| text.parse().ok().filter(|sum: &u128| *sum < SUM_MAX);
-        let decoded = self.hist.latency()?;
-        if self.hist.count == 0 {
+        let decoded = self.latency()?;
+        if self.count == 0 {
             return Ok(Latency::default());
         }
-        let mut above = self.hist.above;
+        let mut above = self.above;
         let mut buckets: Vec<(Nanos, u64)> = decoded
             .iter_recorded()
             .map(|v| (Nanos(v.value_iterated_to()), v.count_at_value()))
@@ -209,12 +208,23 @@ impl ExactHist {
             above -= there;
             *last = (*last).min(HIGHEST);
         }
-        let extremes = (self.hist.min_ns, self.hist.max_ns);
-        let whole = || {
-            let sums = [sum(&self.sum_ns)?, sum(&self.sum_of_squares_ns2)?];
-            Latency::from_buckets(&buckets, self.hist.above, sums, extremes)
+        sums()
+            .filter(|sums| sums.iter().all(|sum| *sum < SUM_MAX))
+            .and_then(|sums| {
+                Latency::from_buckets(&buckets, self.above, sums, (self.min_ns, self.max_ns))
+            })
+            .filter(|_| above == 0)
+            .ok_or(HistError::Sums)
+    }
+}
+
+impl ExactHist {
+    fn latency(&self) -> Result<Latency, HistError> {
+        let sums = || {
+            let [sum, squares] = [&self.sum_ns, &self.sum_of_squares_ns2];
+            Some([sum.parse().ok()?, squares.parse().ok()?])
         };
-        whole().filter(|_| above == 0).ok_or(HistError::Sums)
+        self.hist.recorded(sums)
     }
 }
 

@@ -2,9 +2,10 @@
 
 use std::sync::LazyLock;
 
+use rbench_core::Latency;
 use serde::{Serialize, Serializer};
 
-use super::dist::Dist;
+use super::dist::{measured, merged};
 use super::samples::Repetition;
 use crate::figures::{self, Better, Measure, Output, Quantity, Unit, quantity};
 use crate::stats::{centre, logarithms};
@@ -100,11 +101,11 @@ impl Figure {
             let numbers = samples.iter().map(|sample| sample.numbers.get(name));
             return Sampled::centred(numbers.map(|number| number.copied()));
         };
-        let times: Option<Vec<&Dist>> = samples
+        let times: Option<Vec<&Latency>> = samples
             .iter()
             .map(|sample| sample.times.get(name))
             .collect();
-        of_dists(quantity, &times?)
+        over_samples(quantity, &times?)
     }
 }
 
@@ -140,17 +141,13 @@ impl Sampled {
 }
 
 /// A quantity of all samples merged; a mean is the robust centre of the samples' own.
-fn of_dists(quantity: &Quantity, samples: &[&Dist]) -> Option<Sampled> {
-    let value = |dist: &Dist| match quantity.measure {
-        Measure::Quantile(1.0) => dist.max_ns(),
-        Measure::Quantile(q) => dist.quantile_ns(q),
-        _ => dist.mean_ns(),
-    };
-    let own = samples.iter().map(|dist| value(dist));
+fn over_samples(quantity: &Quantity, samples: &[&Latency]) -> Option<Sampled> {
+    let value = |times: &Latency| measured(times, quantity.measure);
+    let own = samples.iter().map(|times| value(times));
     if quantity.measure == Measure::Mean {
         return Sampled::centred(own);
     }
-    let whole = Dist::merged(samples.iter().copied());
+    let whole = merged(samples.iter().copied());
     if whole.count() < quantity.least {
         return None;
     }

@@ -2,11 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use rbench_core::Latency;
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::Refusal;
-use super::dist::Dist;
+use super::dist::{merged, read};
 use crate::RunResult;
 use crate::figures::{self, Output, Value, caches};
 use crate::permutation::SAMPLES_MIN;
@@ -74,7 +75,7 @@ pub struct Repetition {
     /// Figures that are numbers, by name.
     pub numbers: BTreeMap<&'static str, f64>,
     /// Figures that are times.
-    pub times: BTreeMap<&'static str, Dist>,
+    pub times: BTreeMap<&'static str, Latency>,
 }
 
 /// Kind and number of samples.
@@ -172,8 +173,8 @@ fn pooled(run: &[Repetition]) -> Repetition {
         true
     });
     pooled.times.retain(|name, times| {
-        let all: Option<Vec<&Dist>> = run.iter().map(|r| r.times.get(name)).collect();
-        all.map(|all| *times = Dist::merged(all)).is_some()
+        let all: Option<Vec<&Latency>> = run.iter().map(|r| r.times.get(name)).collect();
+        all.map(|all| *times = merged(all)).is_some()
     });
     pooled
 }
@@ -265,7 +266,7 @@ impl RowSamples {
         for (figure, _) in figures::listed(Output::Compare) {
             match figure.of(phase) {
                 Some(Value::Times(hist)) => {
-                    let times = Dist::read(hist).map_err(|error| Refusal::Unreadable {
+                    let times = read(hist).map_err(|error| Refusal::Unreadable {
                         run: run.to_owned(),
                         row: phase.name.clone(),
                         error,

@@ -10,7 +10,7 @@ use rbench_core::units::{counted, human_count};
 
 use crate::probe::mounted;
 use crate::schema::{CheckResult, HostChecksResult, PromiseResult, PromiseVerdict, Surroundings};
-use crate::table::{Table, distinct, left, right, sentence};
+use crate::table::{Table, distinct, grouped, left, right, sentence};
 use crate::view::View;
 
 mod between;
@@ -82,7 +82,7 @@ fn label(check: &CheckResult, host: &HostChecksResult) -> String {
 }
 
 /// All tested promises, on each client and between clients.
-fn promises(check: &CheckResult) -> impl Iterator<Item = &PromiseResult> + Clone {
+pub(crate) fn promises(check: &CheckResult) -> impl Iterator<Item = &PromiseResult> + Clone {
     let between = check.between.iter().map(|between| &between.promise);
     let of_each = check.hosts.iter().flat_map(|host| &host.promises);
     of_each.chain(between)
@@ -114,18 +114,20 @@ fn groups(check: &CheckResult, view: View) -> String {
 
 /// Lists the promises with this verdict: meaning and observation, with the hosts if these differ.
 fn details(check: &CheckResult, verdict: PromiseVerdict, view: View, out: &mut String) {
-    let mut found: Vec<(&PromiseResult, Vec<String>)> = Vec::new();
-    for host in &check.hosts {
-        for promise in host.promises.iter().filter(|p| p.verdict == verdict) {
-            let same = |known: &&mut (&PromiseResult, Vec<String>)| {
-                known.0.name == promise.name && known.0.seen == promise.seen
-            };
-            match found.iter_mut().find(same) {
-                Some((_, hosts)) => hosts.push(label(check, host)),
-                None => found.push((promise, vec![label(check, host)])),
-            }
-        }
-    }
+    let on_hosts = check.hosts.iter().flat_map(|host| {
+        let own = host.promises.iter().filter(|p| p.verdict == verdict);
+        own.map(move |promise| {
+            (
+                (&promise.name, &promise.seen),
+                (promise, label(check, host)),
+            )
+        })
+    });
+    let on_hosts = grouped(on_hosts).into_iter().map(|(_, same)| {
+        let (promises, hosts): (Vec<&PromiseResult>, Vec<String>) = same.into_iter().unzip();
+        (promises[0], hosts)
+    });
+    let mut found: Vec<(&PromiseResult, Vec<String>)> = on_hosts.collect();
     let between = check.between.iter().map(|between| &between.promise);
     let between = between.filter(|promise| promise.verdict == verdict);
     found.extend(between.map(|promise| (promise, Vec::new())));

@@ -51,7 +51,7 @@ impl Document {
         }
     }
 
-    fn runs_mut(&mut self) -> Vec<&mut RunResult> {
+    pub(crate) fn runs_mut(&mut self) -> Vec<&mut RunResult> {
         match self {
             Document::Run(run) => vec![run],
             Document::Series(series) => {
@@ -65,10 +65,7 @@ impl Document {
     pub fn rows(&self) -> Vec<(&str, &str)> {
         let runs: Vec<&RunResult> = match self {
             Document::Run(run) => vec![run],
-            Document::Series(series) => {
-                let results = series.cells.iter().filter_map(|cell| cell.result.as_ref());
-                results.collect()
-            }
+            Document::Series(series) => series.results().collect(),
         };
         let phases = runs.into_iter().flat_map(|run| &run.phases);
         distinct(phases.map(|phase| (phase.name.as_str(), phase.label.as_str())))

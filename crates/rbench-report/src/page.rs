@@ -12,7 +12,7 @@ use sha2::{Digest as _, Sha256};
 use crate::Document;
 use crate::figures::Row;
 use crate::schema::{RunResult, SeriesResult};
-use crate::table::printable;
+use crate::table::{grouped, printable};
 use crate::text::{failures, header, marks, steady};
 use data::Data;
 
@@ -76,12 +76,20 @@ pub fn render(documents: &[Document], files: &[String]) -> String {
         @if !runs.is_empty() { (body(&runs)) }
         @for (i, series) in series.iter().enumerate() { (curves::section(series, i)) }
     };
-    let data = runs.iter().enumerate().map(|(i, run)| Data::of_run(i, run));
-    let of_series = series
-        .iter()
-        .enumerate()
-        .map(|(i, series)| Data::of_series(i, series));
-    let data: Vec<Data<'_>> = data.chain(of_series).collect();
+    let is_run = |document: &&Document| matches!(document, Document::Run(_));
+    let of_runs = documents.iter().filter(is_run).zip(&runs).zip(1..);
+    let of_runs = of_runs.map(|((document, run), i)| Data {
+        id: format!("result-{i}"),
+        name: run.name.clone(),
+        document,
+    });
+    let of_series = documents.iter().filter(|document| !is_run(document));
+    let of_series = of_series.zip(1..).map(|(document, i)| Data {
+        id: format!("series-{i}-data"),
+        name: printable(&document.run().id),
+        document,
+    });
+    let data: Vec<Data<'_>> = of_runs.chain(of_series).collect();
     let room = SIZE_MAX.saturating_sub(shown.0.len() + STYLE.len() + 2 * SCRIPT.len());
     let page = html! {
         (DOCTYPE)
@@ -250,13 +258,11 @@ fn what(result: &RunResult) -> Markup {
 
 /// Names and labels of all operations, in the order of first appearance.
 fn operations<'d>(runs: &[Shown<'d>]) -> Vec<(&'d str, &'d str)> {
-    let mut all: Vec<(&str, &str)> = Vec::new();
-    for phase in runs.iter().flat_map(|run| &run.result.phases) {
-        if !all.iter().any(|(name, _)| *name == phase.name) {
-            all.push((&phase.name, &phase.label));
-        }
-    }
-    all
+    let phases = runs.iter().flat_map(|run| &run.result.phases);
+    let all = grouped(phases.map(|phase| (&*phase.name, &*phase.label)));
+    all.into_iter()
+        .map(|(name, labels)| (name, labels[0]))
+        .collect()
 }
 
 /// Up to this number of phases on a page, each has a heat map; of more, those of median iterations.

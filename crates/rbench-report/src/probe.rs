@@ -7,7 +7,7 @@ use rbench_core::units::human_nanos;
 use crate::schema::{
     AbilityResult, AbilityVerdict, HostProbeResult, ProbeResult, Surroundings, remarks,
 };
-use crate::table::{NONE, Table, distinct, left, right, wrapped};
+use crate::table::{NONE, Table, distinct, grouped, left, right, wrapped};
 use crate::view::View;
 
 /// The report for people; ends with a newline.
@@ -135,16 +135,13 @@ fn abilities(probe: &ProbeResult, view: View) -> String {
     for name in distinct(abilities.map(|ability| ability.name.as_str())) {
         let of = |host: &HostProbeResult| {
             let found = host.abilities.iter().find(|ability| ability.name == name);
-            Some(found.map_or_else(|| (NONE.to_owned(), "not tried".to_owned()), cells))
+            found.map_or_else(|| (NONE.to_owned(), "not tried".to_owned()), cells)
         };
-        let mut found: Vec<((String, String), Vec<&str>)> = Vec::new();
-        for host in &probe.hosts {
-            let Some(answer) = of(host) else { continue };
-            match found.iter_mut().find(|(known, _)| *known == answer) {
-                Some((_, hosts)) => hosts.push(&host.host),
-                None => found.push((answer, vec![&host.host])),
-            }
-        }
+        let answers = probe
+            .hosts
+            .iter()
+            .map(|host| (of(host), host.host.as_str()));
+        let found = grouped(answers);
         let differ = found.len() > 1;
         for ((verdict, what), hosts) in found {
             let hosts = match differ {

@@ -147,13 +147,20 @@ pub(crate) fn same_major(name: &str, schema: &str) -> bool {
 }
 
 fn read_schema<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    read_name_of(SCHEMA, deserializer)
+}
+
+/// Reads the name of a schema; refuses other major versions than that of `schema`.
+fn read_name_of<'de, D: Deserializer<'de>>(
+    schema: &str,
+    deserializer: D,
+) -> Result<String, D::Error> {
     let name = String::deserialize(deserializer)?;
-    if reads_schema(&name) {
-        Ok(name)
-    } else {
-        Err(de::Error::custom(format_args!(
-            "the schema is '{name}', but this version of rbench reads {SCHEMA}"
-        )))
+    match same_major(&name, schema) {
+        true => Ok(name),
+        false => Err(de::Error::custom(format_args!(
+            "the schema is '{name}', but this version of rbench reads {schema}"
+        ))),
     }
 }
 

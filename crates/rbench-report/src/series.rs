@@ -13,7 +13,7 @@ use rbench_core::plain::plain_lines;
 use rbench_core::units::counted;
 
 use crate::json;
-use crate::schema::{CellResult, RunResult, SeriesResult, some_of};
+use crate::schema::{RunResult, SeriesResult, some_of};
 use crate::table::{sections, sentence, wrapped};
 use crate::text::header::demonstration;
 use crate::view::View;
@@ -94,12 +94,7 @@ fn header(series: &SeriesResult, view: View) -> String {
         out.push_str(&sentence(view, "", REHEARSAL));
         out.push('\n');
     }
-    let embedded = |cell: &CellResult| {
-        cell.result
-            .as_ref()
-            .is_some_and(|result| result.target.embedded)
-    };
-    if series.embedded || series.cells.iter().any(embedded) {
+    if series.embedded || series.results().any(|result| result.target.embedded) {
         out.push_str(&sentence(view, "", &demonstration(&series.run.command)));
         out.push('\n');
     }

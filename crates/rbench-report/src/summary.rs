@@ -4,6 +4,7 @@ use rbench_core::outcome::RankOutcome;
 
 use crate::schema::{HostResult, IterationResult, PhaseResult, RunResult, SummaryRow};
 use crate::stats::Estimate;
+use crate::table::grouped;
 
 /// Shortest phase whose rate, ranks and hosts are worth comparing, s.
 pub(crate) const SHORTEST_S: f64 = 0.010;
@@ -39,20 +40,16 @@ pub const BYTES_PER_S: &str = "bytes/s";
 /// failed counts as 0.
 pub fn over_iterations(phases: &[PhaseResult], looks: Looks) -> Vec<SummaryRow> {
     let enters = |p: &&PhaseResult| p.complete && (p.items > 0 || p.error_count() > 0);
-    let entering: Vec<&PhaseResult> = phases.iter().filter(enters).collect();
+    let entering = phases.iter().filter(enters);
     let mut rows: Vec<SummaryRow> = Vec::new();
-    for phase in &entering {
-        if rows.iter().any(|row| row.name == phase.name) {
-            continue;
-        }
-        let same = || entering.iter().filter(|p| p.name == phase.name);
+    for (_, same) in grouped(entering.map(|phase| (&phase.name, phase))) {
+        let phase = same[0];
         let each = |value: fn(&PhaseResult) -> f64| {
-            same()
-                .map(|p| IterationResult::of(p, value(p)))
-                .collect::<Vec<_>>()
+            let each = same.iter().map(|p| IterationResult::of(p, value(p)));
+            each.collect::<Vec<_>>()
         };
         rows.extend(row(phase, OPS_PER_S, looks, each(|p| p.rate)));
-        if same().any(|p| p.bandwidth.is_some()) {
+        if same.iter().any(|p| p.bandwidth.is_some()) {
             let bandwidths = each(|p| p.bandwidth.unwrap_or(0.0));
             rows.extend(row(phase, BYTES_PER_S, looks, bandwidths));
         }

@@ -342,6 +342,15 @@ pub fn sections(all: impl IntoIterator<Item = String>) -> String {
     filled.collect::<Vec<String>>().join("\n")
 }
 
+/// Lines below a title; empty without lines.
+pub fn titled(title: &str, lines: impl IntoIterator<Item = String>) -> String {
+    let lines: String = lines.into_iter().collect();
+    match lines.is_empty() {
+        true => lines,
+        false => format!("{title}\n{lines}"),
+    }
+}
+
 /// The values without repetitions, in the order of their first appearances.
 pub fn distinct<T: PartialEq>(all: impl IntoIterator<Item = T>) -> Vec<T> {
     all.into_iter().fold(Vec::new(), |mut known, one| {
@@ -350,6 +359,18 @@ pub fn distinct<T: PartialEq>(all: impl IntoIterator<Item = T>) -> Vec<T> {
         }
         known
     })
+}
+
+/// The values of each key, in the order of the keys' first appearances.
+pub fn grouped<K: PartialEq, V>(all: impl IntoIterator<Item = (K, V)>) -> Vec<(K, Vec<V>)> {
+    let mut groups: Vec<(K, Vec<V>)> = Vec::new();
+    for (key, value) in all {
+        match groups.iter_mut().find(|(known, _)| *known == key) {
+            Some((_, values)) => values.push(value),
+            None => groups.push((key, vec![value])),
+        }
+    }
+    groups
 }
 
 fn keep<T>(list: &mut Vec<T>, kept: &[bool]) {

@@ -208,6 +208,6 @@ pub fn failures(result: &RunResult) -> Vec<String> {
 }
 
 /// Formats a time in s for people.
-fn seconds(s: f64) -> String {
+pub(crate) fn seconds(s: f64) -> String {
     human_nanos(s * 1e9)
 }

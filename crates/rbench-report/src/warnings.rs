@@ -6,6 +6,8 @@ use rbench_core::units::{human_count, human_nanos};
 
 use crate::schema::{HostResult, PhaseResult, RunResult, Warning};
 use crate::summary::{is_short, rate_per_rank, slowest_rank};
+use crate::table::grouped;
+use crate::text::seconds;
 use crate::text::steady::window;
 
 mod dead_mounts;
@@ -62,7 +64,7 @@ macro_rules! rules {
     (@text $of:expr) => { $of };
     (@after) => { |_| ".".to_owned() };
     (@after $after:tt) => { rules!(@text $after) };
-    ($($code:expr, $find:path, $over:ident: $before:tt $(, $after:tt)?;)*) => {
+    ($($code:expr, $find:expr, $over:ident: $before:tt $(, $after:tt)?;)*) => {
         &[$(Rule {
             code: $code,
             before: rules!(@text $before),
@@ -75,12 +77,12 @@ macro_rules! rules {
 
 const RULES: &[Rule] = rules! {
     "errors", errors, Total: "Operations failed; items, rates and latencies do not include them: ";
-    "already-there", already_there, Total:
+    "already-there", |result, phase| count(there(result, phase)), Total:
         "Directories and nodes to create already existed; items and rates do not include them: ";
     "missed", missed, Worst:
         "More than 1% of the operations found no file to work on (none was left, or another worker was faster); \
          no figure includes them: ";
-    "unchecked-blocks", unchecked, Total:
+    "unchecked-blocks", |_, phase| count(phase.unchecked), Total:
         "Blocks were not verified because their write had failed: ";
     "open-loop-behind", workers::behind, Worst: "The requested rate was not reached: ";
     "not-steady", not_steady, Worst:
@@ -93,8 +95,8 @@ const RULES: &[Rule] = rules! {
     "given-up-workers", workers::given_up, Worst: "Workers were given up (--op-timeout): ";
     "first-failed", workers::first_failed, Worst:
         "The rate 'first done' is missing because most operations of the worker that finished first failed: ";
-    "interrupted-calls", interrupted, Total: "Interrupted calls were retried (EINTR): ";
-    "short-transfers", continued, Total: "Short reads or writes were completed by further calls: ";
+    "interrupted-calls", |_, phase| count(phase.interrupted), Total: "Interrupted calls were retried (EINTR): ";
+    "short-transfers", |_, phase| count(phase.continued), Total: "Short reads or writes were completed by further calls: ";
     "cache-hit", residency::memory_answered, Worst:
         "This host's memory answered, not the file system: ";
     "cache-part", residency::memory_answered_partly, Worst:
@@ -180,27 +182,13 @@ pub(crate) fn about<'r>(result: &'r RunResult, names: &[&str]) -> Vec<&'r str> {
 
 /// One entry for each phase name with a finding.
 fn phases_found(rule: &Rule, result: &RunResult) -> Vec<String> {
-    let mut entries: Vec<String> = Vec::new();
-    let mut seen: Vec<&str> = Vec::new();
-    for phase in &result.phases {
-        if seen.contains(&phase.name.as_str()) {
-            continue;
-        }
-        seen.push(&phase.name);
-        let same: Vec<&PhaseResult> = result
-            .phases
-            .iter()
-            .filter(|p| p.name == phase.name)
-            .collect();
-        let found: Vec<(u32, Finding)> = same
-            .iter()
-            .filter_map(|p| (rule.find)(result, p).map(|f| (p.iteration, f)))
-            .collect();
-        if !found.is_empty() {
-            entries.push(entry(rule, &phase.label, &found, same.len()));
-        }
-    }
-    entries
+    let rows = grouped(result.phases.iter().map(|phase| (&phase.name, phase)));
+    let entries = rows.into_iter().filter_map(|(_, phases)| {
+        let finding = |phase: &&PhaseResult| Some((phase.iteration, (rule.find)(result, phase)?));
+        let found: Vec<(u32, Finding)> = phases.iter().filter_map(finding).collect();
+        (!found.is_empty()).then(|| entry(rule, &phases[0].label, &found, phases.len()))
+    });
+    entries.collect()
 }
 
 fn entry(rule: &Rule, label: &str, found: &[(u32, Finding)], iterations: usize) -> String {
@@ -297,10 +285,6 @@ pub fn has_failures(result: &RunResult) -> bool {
     phases.any(|phase| phase.error_count() > there(result, phase))
 }
 
-fn already_there(result: &RunResult, phase: &PhaseResult) -> Option<Finding> {
-    count(there(result, phase))
-}
-
 /// Number of items that a phase of mdtest should create but found: mdtest continues with those.
 fn there(result: &RunResult, phase: &PhaseResult) -> u64 {
     let makes = matches!(phase.op.as_str(), "mkdir" | "mknod" | "create");
@@ -336,18 +320,6 @@ fn missed(_: &RunResult, phase: &PhaseResult) -> Option<Finding> {
         weight: share,
         note: format!("{} of {}", human_count(phase.missed), human_count(all)),
     })
-}
-
-fn unchecked(_: &RunResult, phase: &PhaseResult) -> Option<Finding> {
-    count(phase.unchecked)
-}
-
-fn interrupted(_: &RunResult, phase: &PhaseResult) -> Option<Finding> {
-    count(phase.interrupted)
-}
-
-fn continued(_: &RunResult, phase: &PhaseResult) -> Option<Finding> {
-    count(phase.continued)
 }
 
 fn above_range(_: &RunResult, phase: &PhaseResult) -> Option<Finding> {
@@ -418,8 +390,4 @@ fn uneven_hosts(result: &RunResult, phase: &PhaseResult) -> Option<Finding> {
         weight: factor,
         note: format!("{fast} {factor:.1} times {slow}"),
     })
-}
-
-fn seconds(s: f64) -> String {
-    human_nanos(s * 1e9)
 }

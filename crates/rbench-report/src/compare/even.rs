@@ -75,40 +75,30 @@ pub fn of_runs(base: &[Run<'_>], new: &[Run<'_>]) -> Vec<Difference> {
 }
 
 fn between(base: &RunResult, new: &RunResult) -> Vec<Difference> {
-    let mut found = Vec::new();
-    let mut note = |what: &str, base: String, new: String| {
-        if base != new {
-            found.push(Difference {
-                what: what.to_owned(),
-                base,
-                new,
-            });
-        }
-    };
-    note(
-        "workload",
-        workload(base).to_owned(),
-        workload(new).to_owned(),
-    );
-    let (old, young) = (&base.world, &new.world);
-    note("ranks", old.ranks.to_string(), young.ranks.to_string());
-    note(
-        "hosts",
-        old.hosts.len().to_string(),
-        young.hosts.len().to_string(),
-    );
-    note(
-        "threads of each rank",
-        old.threads_per_rank.to_string(),
-        young.threads_per_rank.to_string(),
-    );
+    type Of = fn(&RunResult) -> String;
+    let places: [(&str, Of); 4] = [
+        ("workload", |run| workload(run).to_owned()),
+        ("ranks", |run| run.world.ranks.to_string()),
+        ("hosts", |run| run.world.hosts.len().to_string()),
+        ("threads of each rank", |run| {
+            run.world.threads_per_rank.to_string()
+        }),
+    ];
+    let places = places.map(|(what, of)| (what, of(base), of(new)));
     let names: BTreeSet<&String> = base.spec.keys().chain(new.spec.keys()).collect();
-    for name in names {
-        if !INDIFFERENT.contains(&name.as_str()) {
-            note(name, setting(base, name), setting(new, name));
-        }
-    }
-    found
+    let names = names.into_iter().map(String::as_str);
+    let settings = names
+        .filter(|name| !INDIFFERENT.contains(name))
+        .map(|name| (name, setting(base, name), setting(new, name)));
+    let differ = places.into_iter().chain(settings);
+    let differ = differ.filter(|(_, base, new)| base != new);
+    differ
+        .map(|(what, base, new)| Difference {
+            what: what.to_owned(),
+            base,
+            new,
+        })
+        .collect()
 }
 
 /// A setting as text.

@@ -15,6 +15,7 @@ use super::even::Difference;
 use super::figure::{Figure, find as figure};
 use super::samples::{RowSamples, Run, workload};
 use crate::RunResult;
+use crate::table::distinct;
 use sets::{Need, Source, Want};
 
 const MIB: f64 = 1_048_576.0;
@@ -124,13 +125,7 @@ fn scale(unit: &str) -> Option<f64> {
 impl Set {
     /// The names of its columns, in the order of publication.
     pub fn columns(&'static self) -> Vec<String> {
-        let mut names: Vec<String> = Vec::new();
-        for (name, _) in lines(self) {
-            if !names.contains(&name) {
-                names.push(name);
-            }
-        }
-        names
+        distinct(lines(self).into_iter().map(|(name, _)| name))
     }
 }
 

@@ -10,6 +10,7 @@ use super::{
     within,
 };
 use crate::schema::{CellResult, KneeResult, SeriesResult};
+use crate::table::{distinct, grouped};
 
 /// Results of series besides the rows of their cells.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
@@ -131,12 +132,8 @@ fn key(series: &SeriesResult, cell: &CellResult) -> Key {
 /// values. Words after a colon, or empty.
 fn keys_that_differ(base: &[SeriesRun<'_>], new: &[SeriesRun<'_>]) -> String {
     let sides = [("BASE", values(base)), ("NEW", values(new))];
-    let mut names: Vec<&str> = Vec::new();
-    for (name, _) in sides.iter().flat_map(|(_, keys)| keys) {
-        if !names.contains(name) {
-            names.push(name);
-        }
-    }
+    let names = sides.iter().flat_map(|(_, keys)| keys);
+    let names: Vec<&str> = distinct(names.map(|(name, _)| *name));
     let told = names.into_iter().filter_map(|name| {
         let of = |keys: &[(&str, Vec<&str>)]| {
             let found = keys.iter().find(|(known, _)| *known == name)?;
@@ -190,16 +187,12 @@ fn cells(series: &SeriesResult) -> impl Iterator<Item = &CellResult> {
 
 /// Keys and names of all cells, each once.
 fn keys(base: &[SeriesRun<'_>], new: &[SeriesRun<'_>]) -> Vec<(Key, String)> {
-    let mut all: Vec<(Key, String)> = Vec::new();
-    for run in base.iter().chain(new) {
-        for cell in cells(run.series) {
-            let key = key(run.series, cell);
-            if !all.iter().any(|(known, _)| *known == key) {
-                all.push((key, cell.name.clone()));
-            }
-        }
-    }
-    all
+    let all = base.iter().chain(new).flat_map(|run| {
+        let cells = cells(run.series);
+        cells.map(|cell| (key(run.series, cell), &cell.name))
+    });
+    let named = grouped(all).into_iter();
+    named.map(|(key, names)| (key, names[0].clone())).collect()
 }
 
 /// The results of a cell, each with the name of its file.
@@ -215,13 +208,9 @@ fn runs<'r>(side: &[SeriesRun<'r>], wanted: &Key) -> Vec<Run<'r>> {
 
 /// The operations with a finished phase.
 fn measured(runs: &[Run<'_>]) -> Vec<String> {
-    let mut names: Vec<String> = Vec::new();
-    for phase in runs.iter().flat_map(|run| &run.result.phases) {
-        if phase.complete && phase.items > 0 && !names.contains(&phase.name) {
-            names.push(phase.name.clone());
-        }
-    }
-    names
+    let phases = runs.iter().flat_map(|run| &run.result.phases);
+    let finished = phases.filter(|phase| phase.complete && phase.items > 0);
+    distinct(finished.map(|phase| phase.name.clone()))
 }
 
 /// The reason why a cell is not compared.
@@ -306,14 +295,10 @@ fn settings(series: &SeriesResult) -> [(&'static str, String); 5] {
 /// Combines the differences of the cells: one that every cell has is reported once, others with the
 /// first cell's name.
 fn together(found: Vec<(String, Difference)>, compared: usize) -> Vec<Difference> {
-    let mut all: Vec<(Vec<String>, Difference)> = Vec::new();
-    for (cell, difference) in found {
-        match all.iter_mut().find(|(_, known)| *known == difference) {
-            Some((cells, _)) => cells.push(cell),
-            None => all.push((vec![cell], difference)),
-        }
-    }
-    let named = |(cells, difference): (Vec<String>, Difference)| {
+    let by_difference = found
+        .into_iter()
+        .map(|(cell, difference)| (difference, cell));
+    let named = |(difference, cells): (Difference, Vec<String>)| {
         let Some((first, others)) = cells.split_first() else {
             return difference;
         };
@@ -327,7 +312,7 @@ fn together(found: Vec<(String, Difference)>, compared: usize) -> Vec<Difference
             ..difference
         }
     };
-    all.into_iter().map(named).collect()
+    grouped(by_difference).into_iter().map(named).collect()
 }
 
 /// Reports cells that did not finish.

@@ -25,7 +25,6 @@ type File<'r> = (&'r str, &'r BTreeMap<String, String>);
 impl Side {
     /// Both sides of a comparison of runs: BASE and NEW.
     pub(super) fn of_runs(base: &[Run<'_>], new: &[Run<'_>]) -> [Side; 2] {
-        let files = |runs| files(runs, |run: &Run<'_>| (run.name, &run.result.run.labels));
         let [old, young] = titles(&files(base), &files(new));
         [Side::runs(old, base), Side::runs(young, new)]
     }
@@ -34,7 +33,7 @@ impl Side {
     pub(super) fn of_column(column: &Column, runs: &[Run<'_>]) -> [Side; 2] {
         let full = column.full_name();
         let title = short(full.rsplit('/').next().unwrap_or(&full));
-        let files = files(runs, |run| (run.name, &run.result.run.labels));
+        let files = files(runs);
         let own = name(&files).or_else(|| file(&files, 1));
         let own = own.map(|own| short(&own));
         let own = own.filter(|own| *own != title && is_name(own));
@@ -48,11 +47,12 @@ impl Side {
     }
 
     /// Both sides of a comparison of series: BASE and NEW.
-    pub(super) fn of_series(base: &[SeriesRun<'_>], new: &[SeriesRun<'_>]) -> [Side; 2] {
-        let files = |runs| {
-            files(runs, |run: &SeriesRun<'_>| {
-                (run.name, &run.series.run.labels)
-            })
+    pub(super) fn of_series<'r>(base: &[SeriesRun<'r>], new: &[SeriesRun<'r>]) -> [Side; 2] {
+        let files = |runs: &[SeriesRun<'r>]| -> Vec<File<'r>> {
+            let files = runs.iter();
+            files
+                .map(|run| (run.name, &run.series.run.labels))
+                .collect()
         };
         let [old, young] = titles(&files(base), &files(new));
         [Side::series(old, base), Side::series(young, new)]
@@ -87,7 +87,7 @@ impl Side {
         let line = |run: &SeriesRun<'_>| {
             let series = run.series;
             let what = series.suite.as_ref().unwrap_or(&series.kind);
-            let result = series.cells.iter().find_map(|cell| cell.result.as_ref());
+            let result = series.results().next();
             let place = result.map_or_else(String::new, |result| {
                 let fs = result.target.fs_type.as_deref().unwrap_or("unknown");
                 let dir = series.dir.as_ref().unwrap_or(&result.target.path);
@@ -115,8 +115,11 @@ impl Side {
     }
 }
 
-fn files<'r, R>(runs: &[R], file: impl Fn(&R) -> File<'r>) -> Vec<File<'r>> {
-    runs.iter().map(file).collect()
+fn files<'r>(runs: &[Run<'r>]) -> Vec<File<'r>> {
+    let files = runs.iter();
+    files
+        .map(|run| (run.name, &run.result.run.labels))
+        .collect()
 }
 
 /// Labels after other words.

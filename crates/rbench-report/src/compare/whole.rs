@@ -19,40 +19,25 @@ pub struct WholeFigure {
     pub unit: &'static str,
 }
 
+const fn figure(name: &'static str, label: &'static str, unit: &'static str) -> WholeFigure {
+    WholeFigure { name, label, unit }
+}
+
 /// The highest rate at which a knee's objective held.
-pub static HELD: WholeFigure = WholeFigure {
-    name: "held",
-    label: "held rate",
-    unit: "ops/s",
-};
+pub static HELD: WholeFigure = figure("held", "held rate", "ops/s");
 
 /// Reads a score from the result.
 type Score = fn(&Io500Result) -> Option<f64>;
 
 /// The scores of a rehearsal of IO500.
 static SCORES: [(WholeFigure, Score); 3] = [
+    (figure("score", "score", ""), |result| result.total),
     (
-        WholeFigure {
-            name: "score",
-            label: "score",
-            unit: "",
-        },
-        |result| result.total,
-    ),
-    (
-        WholeFigure {
-            name: "score-bandwidth",
-            label: "score, bandwidth",
-            unit: "GiB/s",
-        },
+        figure("score-bandwidth", "score, bandwidth", "GiB/s"),
         |result| result.bandwidth,
     ),
     (
-        WholeFigure {
-            name: "score-metadata",
-            label: "score, metadata",
-            unit: "kIOPS",
-        },
+        figure("score-metadata", "score, metadata", "kIOPS"),
         |result| result.metadata,
     ),
 ];

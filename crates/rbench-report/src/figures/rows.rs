@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{FIGURES, Figure, Value, find, quantity};
 use crate::schema::{PhaseResult, RunResult};
-use crate::table::NONE;
+use crate::table::{NONE, grouped};
 
 /// The figures of one or several iterations of a phase.
 #[derive(Debug, Clone)]
@@ -37,13 +37,13 @@ impl<'p> Row<'p> {
 
     /// The rows of a run in the order of their first appearance, each over all iterations.
     pub fn all(result: &'p RunResult) -> Vec<Row<'p>> {
-        by_name(&result.phases).into_iter().map(Row::of).collect()
+        by_name(&result.phases).map(Row::of).collect()
     }
 
     /// Like `all`, without the rates of phases that did not reach their end.
     pub fn finished(result: &'p RunResult) -> Vec<Row<'p>> {
-        let rows = by_name(&result.phases).into_iter();
-        rows.map(|row| Row::new(row, |figure, phases| figure.over(phases)))
+        by_name(&result.phases)
+            .map(|row| Row::new(row, |figure, phases| figure.over(phases)))
             .collect()
     }
 
@@ -89,13 +89,7 @@ impl<'p> Row<'p> {
 }
 
 /// The rows of a run with their iterations.
-fn by_name(phases: &[PhaseResult]) -> Vec<Vec<&PhaseResult>> {
-    let mut rows: Vec<Vec<&PhaseResult>> = Vec::new();
-    for phase in phases {
-        match rows.iter_mut().find(|row| row[0].name == phase.name) {
-            Some(row) => row.push(phase),
-            None => rows.push(vec![phase]),
-        }
-    }
-    rows
+fn by_name(phases: &[PhaseResult]) -> impl Iterator<Item = Vec<&PhaseResult>> {
+    let rows = grouped(phases.iter().map(|phase| (&phase.name, phase)));
+    rows.into_iter().map(|(_, phases)| phases)
 }

@@ -9,16 +9,12 @@ use rbench_core::steady::{self, Criterion, max_deviation};
 use rbench_core::{Latency, Unified};
 
 use super::measured::{
-    self, BOUNDS, Direction, Priorities, Shown, Way, of_time, parts, percentiles, stddev_ns,
+    self, BATCHES, DEPTHS, Direction, Priorities, Shown, Way, bounds, of_time, parts, percentiles,
+    stddev_ns,
 };
 use super::tree::Json;
 use super::{FioRun, mean};
 use crate::schema::{FioEntry, FioSteady};
-
-/// Keys of `iodepth_level`.
-const DEPTHS: [&str; 7] = ["1", "2", "4", "8", "16", "32", ">=64"];
-/// Keys of `iodepth_submit` and `iodepth_complete`.
-const BATCHES: [&str; 7] = ["0", "4", "8", "16", "32", "64", ">=64"];
 
 /// The JSON document. Has the bins of distributions if `plus` (json+). Ends with a newline.
 pub fn json(run: &FioRun, plus: bool) -> String {
@@ -245,11 +241,7 @@ fn bins(all: &Latency) -> Json {
 }
 
 fn distribution(shown: &Shown) -> [(&'static str, Json); 3] {
-    let by_bound = |values: &[f64]| {
-        let keys = BOUNDS.iter().map(u64::to_string);
-        let more = ["2000", ">=2000"].map(str::to_owned);
-        Json::map(keys.chain(more).zip(values.iter().copied().map(Json::from)))
-    };
+    let by_bound = |values: &[f64]| Json::map(bounds().zip(values.iter().copied().map(Json::from)));
     [
         ("latency_ns", by_bound(&shown.spread.ns)),
         ("latency_us", by_bound(&shown.spread.us)),

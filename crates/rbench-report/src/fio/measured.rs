@@ -257,6 +257,17 @@ pub fn percentiles(latency: &Latency, wanted: &[f64]) -> Vec<u64> {
 /// Upper bounds of the columns of each unit of the latency distribution.
 pub const BOUNDS: [u64; 10] = [2, 4, 10, 20, 50, 100, 250, 500, 750, 1000];
 
+/// The columns of a unit in words; ms have two more than the others.
+pub fn bounds() -> impl Iterator<Item = String> {
+    let more = ["2000", ">=2000"].map(str::to_owned);
+    BOUNDS.iter().map(u64::to_string).chain(more)
+}
+
+/// Depths of requests in flight, up to each.
+pub const DEPTHS: [&str; 7] = ["1", "2", "4", "8", "16", "32", ">=64"];
+/// Requests that are submitted or completed together, up to each.
+pub const BATCHES: [&str; 7] = ["0", "4", "8", "16", "32", "64", ">=64"];
+
 /// Completion latencies of all directions in columns, in percent of all
 /// operations.
 #[derive(Debug, Clone, PartialEq, Default)]

@@ -7,10 +7,10 @@ use rbench_core::job::Series;
 use rbench_core::{IoPriority, Latency, Nanos};
 
 use super::measured::{
-    self, BOUNDS, Direction, GroupTotal, Priorities, Shown, Way, of_time, parts, percentiles,
-    stddev_ns,
+    self, BATCHES, DEPTHS, Direction, GroupTotal, Priorities, Shown, Way, bounds, of_time, parts,
+    percentiles, stddev_ns,
 };
-use super::numbers::{Form, Unit, short};
+use super::numbers::{BINARY, DECIMAL, Form, Unit, short};
 use super::{FioRun, mean};
 use crate::schema::{FioEntry, FioSteady};
 
@@ -84,7 +84,7 @@ fn push_direction(out: &mut String, direction: &Direction, entry: &FioEntry) {
         direction.way.name(),
         form.short(rates.iops as u64),
         form.bandwidth(rates.bytes_per_s),
-        form.binary_bytes(raw.bytes),
+        form.bytes(raw.bytes, BINARY),
         rates.runtime_ms,
         if direction.way == Way::Write {
             "; 0 zone resets"
@@ -235,9 +235,7 @@ fn push_spread(out: &mut String, shown: &Shown) {
         ("msec", &spread.ms),
     ];
     for (unit, values) in units {
-        let bounds = BOUNDS.iter().map(u64::to_string);
-        let keys = bounds.chain(["2000", ">=2000"].map(str::to_owned));
-        let cells: Vec<String> = keys
+        let cells: Vec<String> = bounds()
             .zip(values)
             .filter(|(_, percent)| **percent > 0.0)
             .map(|(key, percent)| format!("{key}={percent:.2}%"))
@@ -275,11 +273,9 @@ fn push_details(out: &mut String, shown: &Shown) {
         let cells: Vec<String> = cells.map(|(k, p)| format!("{k}={p:.1}%")).collect();
         cells.join(", ")
     };
-    let batches = ["0", "4", "8", "16", "32", "64", ">=64"];
-    let depths = ["1", "2", "4", "8", "16", "32", ">=64"];
-    let _ = writeln!(out, "  IO depths    : {}", row(depths, &outcome.depths));
-    let _ = writeln!(out, "     submit    : {}", row(batches, &outcome.submits));
-    let _ = writeln!(out, "     complete  : {}", row(batches, &outcome.completes));
+    let _ = writeln!(out, "  IO depths    : {}", row(DEPTHS, &outcome.depths));
+    let _ = writeln!(out, "     submit    : {}", row(BATCHES, &outcome.submits));
+    let _ = writeln!(out, "     complete  : {}", row(BATCHES, &outcome.completes));
     let by_way = |way: Way| shown.directions.iter().find(|d| d.way == way);
     let first = by_way(Way::Read).or(by_way(Way::Mixed)).map(|d| &d.raw);
     let [writes, trims] = [Way::Write, Way::Trim].map(|way| by_way(way).map(|d| &d.raw));
@@ -348,12 +344,12 @@ fn push_total(out: &mut String, total: &GroupTotal, form: Form) {
         "{:>7}: bw={}, {}-{} ({}-{}), io={} ({}), run={shortest}-{longest}msec",
         total.way.name().to_uppercase(),
         form.bandwidth(total.bytes_per_s),
-        form.binary_rate(slowest),
-        form.binary_rate(fastest),
-        form.decimal_rate(slowest),
-        form.decimal_rate(fastest),
-        form.binary_bytes(total.bytes),
-        form.decimal_bytes(total.bytes),
+        form.rate(slowest, BINARY),
+        form.rate(fastest, BINARY),
+        form.rate(slowest, DECIMAL),
+        form.rate(fastest, DECIMAL),
+        form.bytes(total.bytes, BINARY),
+        form.bytes(total.bytes, DECIMAL),
     );
 }
 

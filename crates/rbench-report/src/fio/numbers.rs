@@ -1,9 +1,13 @@
 //! Numbers in fio's formats: short ones with a unit, units of latency, and percentages that never
 //! round to 0.
 
-/// Unit prefixes of base 1024 and of base 1000.
-const BINARY: [&str; 7] = ["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
-const DECIMAL: [&str; 7] = ["", "k", "M", "G", "T", "P", "E"];
+/// A base, and the prefixes of its powers.
+pub type Base = (u64, [&'static str; 7]);
+
+/// `4096KiB`
+pub const BINARY: Base = (1024, ["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"]);
+/// `4194kB`
+pub const DECIMAL: Base = (1000, ["", "k", "M", "G", "T", "P", "E"]);
 
 /// Divides by `base` until at most `width` digits are left, and adds the decimals that fit. With
 /// width 4 and base 1000, 13580 is 13.6 and one power. Returns the digits and the power.
@@ -31,8 +35,12 @@ fn shortened(value: u64, base: u64, width: usize) -> (String, usize) {
 /// A number of at most `width` characters and a decimal prefix: `5923`,
 /// `13.6k`.
 pub fn short(value: u64, width: usize) -> String {
-    let (digits, power) = shortened(value, 1000, width);
-    digits + DECIMAL[power]
+    prefixed(value, DECIMAL, width)
+}
+
+fn prefixed(value: u64, (base, prefixes): Base, width: usize) -> String {
+    let (digits, power) = shortened(value, base, width);
+    digits + prefixes[power]
 }
 
 /// The format of amounts and rates in the normal output.
@@ -60,48 +68,23 @@ impl Form {
         short(value, self.figures)
     }
 
-    fn binary(self, value: u64, unit: &str) -> String {
-        let (digits, power) = shortened(value, 1024, self.figures);
-        format!("{digits}{}{unit}", BINARY[power])
+    /// Bytes: `4096KiB`, `4194kB`.
+    pub fn bytes(self, bytes: u64, base: Base) -> String {
+        prefixed(bytes, base, self.figures) + "B"
     }
 
-    fn decimal(self, value: u64, unit: &str) -> String {
-        let (digits, power) = shortened(value, 1000, self.figures);
-        format!("{digits}{}{unit}", DECIMAL[power])
+    /// Bandwidth: `448MiB/s`, or in bits `286Mibit/s`.
+    pub fn rate(self, bytes_per_s: u64, base: Base) -> String {
+        let (value, unit) = match self.bits {
+            true => (bytes_per_s.saturating_mul(8), "bit/s"),
+            false => (bytes_per_s, "B/s"),
+        };
+        prefixed(value, base, self.figures) + unit
     }
 
-    /// Bytes in binary units: `4096KiB`, `9.77MiB`.
-    pub fn binary_bytes(self, bytes: u64) -> String {
-        self.binary(bytes, "B")
-    }
-
-    /// Bytes in decimal units: `4194kB`.
-    pub fn decimal_bytes(self, bytes: u64) -> String {
-        self.decimal(bytes, "B")
-    }
-
-    /// Bandwidth in binary units: `448MiB/s`, or in bits `286Mibit/s`.
-    pub fn binary_rate(self, bytes_per_s: u64) -> String {
-        match self.bits {
-            true => self.binary(bytes_per_s.saturating_mul(8), "bit/s"),
-            false => self.binary(bytes_per_s, "B/s"),
-        }
-    }
-
-    /// Bandwidth in decimal units.
-    pub fn decimal_rate(self, bytes_per_s: u64) -> String {
-        match self.bits {
-            true => self.decimal(bytes_per_s.saturating_mul(8), "bit/s"),
-            false => self.decimal(bytes_per_s, "B/s"),
-        }
-    }
-
-    /// Bandwidth in both: `448MiB/s (469MB/s)`.
+    /// Bandwidth in both bases: `448MiB/s (469MB/s)`.
     pub fn bandwidth(self, bytes_per_s: u64) -> String {
-        let (binary, decimal) = (
-            self.binary_rate(bytes_per_s),
-            self.decimal_rate(bytes_per_s),
-        );
+        let [binary, decimal] = [BINARY, DECIMAL].map(|base| self.rate(bytes_per_s, base));
         format!("{binary} ({decimal})")
     }
 }
@@ -166,8 +149,8 @@ mod tests {
         // In the format of fio 3.33.
         let check = |bytes: u64, binary: &str, decimal: &str| {
             let form = Form::default();
-            assert_eq!(form.binary_bytes(bytes), binary, "{bytes}");
-            assert_eq!(form.decimal_bytes(bytes), decimal, "{bytes}");
+            assert_eq!(form.bytes(bytes, BINARY), binary, "{bytes}");
+            assert_eq!(form.bytes(bytes, DECIMAL), decimal, "{bytes}");
         };
         check(0, "0B", "0B");
         check(9_999, "9999B", "9999B");
@@ -184,7 +167,7 @@ mod tests {
     #[test]
     fn a_half_is_rounded_as_the_fraction_alone_would_be() {
         let check = |bytes: u64, expect: &str| {
-            assert_eq!(Form::default().decimal_bytes(bytes), expect);
+            assert_eq!(Form::default().bytes(bytes, DECIMAL), expect);
         };
         check(99_950, "99.9kB");
         check(99_951, "100.0kB");
@@ -215,7 +198,7 @@ mod tests {
         assert_eq!(bits.bandwidth(37_449_142), "286Mibit/s (300Mbit/s)");
         assert_eq!(eight.bandwidth(65_536_000), "65536000B/s (65536000B/s)");
         assert_eq!(two.bandwidth(65_536_000), "63MiB/s (66MB/s)");
-        assert_eq!(two.binary_bytes(262_144), "0MiB");
+        assert_eq!(two.bytes(262_144, BINARY), "0MiB");
         assert_eq!(two.short(16_000), "16k");
         assert_eq!(eight.short(16_000), "16000");
     }

@@ -37,8 +37,7 @@ fn warnings(all: &SeriesResult) -> Markup {
     let notes = series::notes(all);
     let demonstrates = demonstrates(all);
     // Notes leave out warnings of steps that are meant to be too fast.
-    let mut results = all.cells.iter().filter_map(|cell| cell.result.as_ref());
-    let warned = results.any(|result| !result.warnings.is_empty());
+    let warned = all.results().any(|result| !result.warnings.is_empty());
     html! {
         @if notes.is_empty() && all.complete && !demonstrates {
             p.fine { "Every cell is complete" @if !warned { ", and there is no warning" } "." }
@@ -63,20 +62,17 @@ fn drawn(step: &str, all: &SeriesResult) -> Markup {
 
 /// A bar for each operation of a step without keys.
 fn bars(step: &str, part: &SeriesResult) -> Markup {
-    let results = part.cells.iter().filter_map(|cell| cell.result.as_ref());
-    let runs: Vec<Shown<'_>> = results
-        .map(|result| Shown {
-            name: printable(step),
-            result,
-        })
-        .collect();
+    let shown = |result| Shown {
+        name: printable(step),
+        result,
+    };
+    let runs: Vec<Shown<'_>> = part.results().map(shown).collect();
     html! { @if !runs.is_empty() { h3 { (printable(step)) } (overview::section(&runs)) } }
 }
 
 /// Returns true if figures are those of the built-in file system.
 fn demonstrates(all: &SeriesResult) -> bool {
-    let mut results = all.cells.iter().filter_map(|cell| cell.result.as_ref());
-    all.embedded || results.any(|result| result.target.embedded)
+    all.embedded || all.results().any(|result| result.target.embedded)
 }
 
 /// A measured cell: its position on the axis, its line, and its figures.
@@ -108,8 +104,7 @@ fn cells(all: &SeriesResult) -> Vec<Cell<'_>> {
 
 /// Names and labels of all operations, in the order of first appearance.
 fn operations(all: &SeriesResult) -> Vec<(&str, &str)> {
-    let results = all.cells.iter().filter_map(|cell| cell.result.as_ref());
-    let phases = results.flat_map(|result| &result.phases);
+    let phases = all.results().flat_map(|result| &result.phases);
     distinct(phases.map(|phase| (phase.name.as_str(), phase.label.as_str())))
 }
 

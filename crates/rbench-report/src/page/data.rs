@@ -8,66 +8,34 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use maud::{Markup, PreEscaped, html};
 
-use super::Shown;
-use crate::schema::{RunResult, SeriesResult};
+use crate::document::Document;
 use crate::{json, series};
 
 /// A file of the page.
 pub struct Data<'d> {
-    id: String,
-    name: String,
-    file: File<'d>,
+    /// Identifies its element.
+    pub id: String,
+    /// Its name; control characters are escaped.
+    pub name: String,
+    /// Its content.
+    pub document: &'d Document,
 }
 
-enum File<'d> {
-    Run(&'d RunResult),
-    Series(&'d SeriesResult),
-}
-
-impl<'d> Data<'d> {
-    /// The `i`-th run of the page.
-    pub fn of_run(i: usize, run: &Shown<'d>) -> Data<'d> {
-        Data {
-            id: format!("result-{}", i + 1),
-            name: run.name.clone(),
-            file: File::Run(run.result),
-        }
-    }
-
-    /// The `i`-th series.
-    pub fn of_series(i: usize, series: &'d SeriesResult) -> Data<'d> {
-        Data {
-            id: format!("series-{}-data", i + 1),
-            name: crate::table::printable(&series.run.id),
-            file: File::Series(series),
-        }
-    }
-
-    fn json(&self) -> String {
-        match self.file {
-            File::Run(run) => json::render(run),
-            File::Series(all) => series::render_json(all),
-        }
-    }
-
+impl Data<'_> {
     /// The data without the timelines, which take the most room and are in the charts.
     fn without_timelines(&self) -> String {
-        let clear = |run: &mut RunResult| run.phases.iter_mut().for_each(|p| p.timeline.clear());
-        match self.file {
-            File::Run(run) => {
-                let mut run = run.clone();
-                clear(&mut run);
-                json::render(&run)
-            }
-            File::Series(all) => {
-                let mut all = all.clone();
-                all.cells
-                    .iter_mut()
-                    .filter_map(|cell| cell.result.as_mut())
-                    .for_each(clear);
-                series::render_json(&all)
-            }
-        }
+        let mut document = self.document.clone();
+        let phases = document.runs_mut().into_iter();
+        let phases = phases.flat_map(|run| &mut run.phases);
+        phases.for_each(|phase| phase.timeline.clear());
+        render(&document)
+    }
+}
+
+fn render(document: &Document) -> String {
+    match document {
+        Document::Run(run) => json::render(run),
+        Document::Series(all) => series::render_json(all),
     }
 }
 
@@ -86,7 +54,7 @@ fn packed(json: &str) -> String {
 
 /// The elements of some files, as complete as there is room for, in bytes.
 pub fn elements(all: &[Data<'_>], room: usize) -> Markup {
-    let plain: Vec<String> = all.iter().map(Data::json).collect();
+    let plain: Vec<String> = all.iter().map(|data| render(data.document)).collect();
     if size(&plain) <= room {
         return html! {
             p.note { "This page contains the results as script elements of the type application/json: " (DESCRIBED) }

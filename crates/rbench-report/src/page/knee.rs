@@ -9,7 +9,7 @@ use super::figure;
 use super::svg::{Axis, COLOURS, Content, WIDE, chart};
 use crate::schema::{KneeResult, KneeRow, KneeStep};
 use crate::series::knee::{Steps, by_rate, disagreement, exact, parts, steps};
-use crate::table::{distinct, printable};
+use crate::table::{distinct, grouped, printable};
 
 pub fn section(knee: &KneeResult) -> Markup {
     html! {
@@ -34,13 +34,11 @@ pub fn section(knee: &KneeResult) -> Markup {
 
 /// Names and labels of the judged rows.
 fn rows(knee: &KneeResult) -> Vec<(&str, &str)> {
-    let mut known: Vec<(&str, &str)> = Vec::new();
-    for row in knee.steps.iter().flat_map(|step| &step.rows) {
-        if !known.iter().any(|(name, _)| *name == row.name) {
-            known.push((&row.name, &row.label));
-        }
-    }
-    known
+    let rows = knee.steps.iter().flat_map(|step| &step.rows);
+    let all = grouped(rows.map(|row| (&*row.name, &*row.label)));
+    all.into_iter()
+        .map(|(name, labels)| (name, labels[0]))
+        .collect()
 }
 
 /// A step with a rate, and the row to draw.

@@ -258,16 +258,18 @@ fn first<T>(all: &[T], most: usize, order: impl Fn(&T, &T) -> Ordering) -> Vec<&
 }
 
 /// A note that not all of some number are shown.
-fn outliers(all: u64, shown: usize, what: &str) -> Markup {
+fn outliers(
+    what: &str,
+    phases: &[&PhaseResult],
+    all: fn(&PhaseResult) -> u64,
+    shown: impl Fn(&PhaseResult) -> usize,
+) -> Markup {
+    let all = phases.iter().map(|phase| all(phase)).max().unwrap_or(0);
+    let shown = phases.iter().map(|phase| shown(phase)).max().unwrap_or(0);
     html! { @if all > shown as u64 { p.note { (human_count(all)) " " (what) ": only outliers are shown." } } }
 }
 
 fn hosts_of(phases: &[&PhaseResult], most: usize) -> Markup {
-    let count = phases
-        .iter()
-        .map(|phase| phase.host_count())
-        .max()
-        .unwrap_or(0);
     html! { div.wide { table {
         thead { tr { th { "Host" } (head("Items", "items")) (head("Items/s", "rate")) th {} (times()) (head("Errors", "errors")) } }
         tbody { @for phase in phases {
@@ -284,16 +286,11 @@ fn hosts_of(phases: &[&PhaseResult], most: usize) -> Markup {
             } }
         } }
     } }
-    (outliers(count, most.min(phases.iter().map(|phase| phase.hosts.len()).max().unwrap_or(0)), "hosts"))
+    (outliers("hosts", phases, PhaseResult::host_count, |phase| most.min(phase.hosts.len())))
     }
 }
 
 fn ranks_of(phases: &[&PhaseResult], most: usize) -> Markup {
-    let count = phases
-        .iter()
-        .map(|phase| phase.rank_count())
-        .max()
-        .unwrap_or(0);
     html! { div.wide { table {
         thead { tr { th { "Rank" } th.left { "Host" } (head("Items", "items")) (head("Elapsed", "elapsed_s")) th {} (times()) (head("Errors", "errors")) } }
         tbody { @for phase in phases {
@@ -314,6 +311,6 @@ fn ranks_of(phases: &[&PhaseResult], most: usize) -> Markup {
             } }
         } }
     } }
-    (outliers(count, most.min(phases.iter().map(|phase| phase.ranks.len()).max().unwrap_or(0)), "ranks"))
+    (outliers("ranks", phases, PhaseResult::rank_count, |phase| most.min(phase.ranks.len())))
     }
 }

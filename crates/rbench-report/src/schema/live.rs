@@ -1,9 +1,9 @@
 //! The state of a run while it goes on: a line of the stream that `rbench watch` reads.
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Deserializer, Serialize, de};
+use serde::{Deserialize, Deserializer, Serialize};
 
-use super::same_major;
+use super::read_name_of;
 
 /// The name and version of these lines.
 pub const LIVE_SCHEMA: &str = "rbench.live/1";
@@ -190,11 +190,5 @@ pub struct LiveFinished {
 }
 
 fn read_schema<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
-    let name = String::deserialize(deserializer)?;
-    match same_major(&name, LIVE_SCHEMA) {
-        true => Ok(name),
-        false => Err(de::Error::custom(format_args!(
-            "the schema is '{name}', but this version of rbench reads {LIVE_SCHEMA}"
-        ))),
-    }
+    read_name_of(LIVE_SCHEMA, deserializer)
 }

@@ -4,7 +4,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{CellResult, CheckResult, Io500Result, KneeResult, Run};
+use super::{CellResult, CheckResult, Io500Result, KneeResult, Run, RunResult};
 
 /// The name of the schema that this version writes.
 pub const SERIES_SCHEMA: &str = "rbench.series/1";
@@ -121,6 +121,11 @@ impl SeriesResult {
         if let Some(io500) = &mut self.io500 {
             io500.update(&self.cells);
         }
+    }
+
+    /// The results of its cells.
+    pub fn results(&self) -> impl Iterator<Item = &RunResult> + Clone {
+        self.cells.iter().filter_map(|cell| cell.result.as_ref())
     }
 
     /// The complete cell of that number.

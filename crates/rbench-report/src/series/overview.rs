@@ -6,10 +6,11 @@ use rbench_core::residency::Evidence;
 use rbench_core::units::{human_count, human_nanos, human_rate};
 
 use super::suite;
+use crate::check;
 use crate::figures::Row;
 use crate::figures::caches::{Memory, UNKNOWN, memory, verdict};
 use crate::schema::{
-    CellResult, CheckResult, PhaseResult, PromiseResult, PromiseVerdict, RunResult, SeriesResult,
+    CellResult, CheckResult, PhaseResult, PromiseVerdict, RunResult, SeriesResult,
 };
 use crate::table::{distinct, sentence};
 use crate::text::header::place;
@@ -37,7 +38,7 @@ pub fn render(series: &SeriesResult, view: View) -> String {
 
 /// Mount, cache verdict, missing promises, limit of scaling, and the next command to run.
 pub(super) fn sentences(series: &SeriesResult) -> Vec<String> {
-    let Some(first) = results(series).next() else {
+    let Some(first) = series.results().next() else {
         return Vec::new();
     };
     let scaling: Vec<Scaling> = ["file-create", "file-stat"]
@@ -63,23 +64,19 @@ pub(super) fn sentences(series: &SeriesResult) -> Vec<String> {
     all
 }
 
-fn results(series: &SeriesResult) -> impl Iterator<Item = &RunResult> {
-    series.cells.iter().filter_map(|cell| cell.result.as_ref())
-}
-
 /// The operations for which `label` returns a text, each text once.
 fn operations(
     series: &SeriesResult,
     label: impl Fn(&PhaseResult) -> Option<String>,
 ) -> Vec<String> {
-    let phases = results(series).flat_map(|result| &result.phases);
+    let phases = series.results().flat_map(|result| &result.phases);
     distinct(phases.filter_map(label))
 }
 
 fn answered_by_memory(series: &SeriesResult) -> Vec<String> {
     let labels = operations(series, |phase| Some(phase.label.clone()));
     let answered = |label: String| {
-        let phases = results(series).flat_map(|result| &result.phases);
+        let phases = series.results().flat_map(|result| &result.phases);
         match of_all(phases.filter(|phase| phase.label == label)) {
             Memory::All => Some(label),
             Memory::Part => Some(format!("{PART}{label}")),
@@ -153,20 +150,13 @@ fn cost(series: &SeriesResult, first: &RunResult, memory: &[String]) -> String {
     text
 }
 
-/// The tested promises, on each host and between hosts.
-fn tried(check: &CheckResult) -> impl Iterator<Item = &PromiseResult> {
-    let between = check.between.iter().map(|between| &between.promise);
-    let of_each = check.hosts.iter().flat_map(|host| &host.promises);
-    of_each.chain(between)
-}
-
 /// The number of promises by verdict; names some that do not hold.
 fn promises(check: &CheckResult) -> String {
     use PromiseVerdict::{Broken, Holds, LeftOut, Undecided, Unsupported};
     // With several hosts, the worst.
     let worst = [Broken, Unsupported, Undecided, LeftOut, Holds];
     let mut all: BTreeMap<&str, (usize, &str)> = BTreeMap::new();
-    for promise in tried(check) {
+    for promise in check::promises(check) {
         let place = worst.iter().position(|verdict| *verdict == promise.verdict);
         let found = (place.unwrap_or(worst.len()), promise.says.as_str());
         let known = all.entry(&promise.name).or_insert(found);
@@ -243,7 +233,7 @@ fn throughput(series: &SeriesResult) -> Option<String> {
 /// Failed operations, by operation and error.
 fn failures(series: &SeriesResult) -> Option<String> {
     let mut counts: BTreeMap<(&str, &str), u64> = BTreeMap::new();
-    for phase in results(series).flat_map(|result| &result.phases) {
+    for phase in series.results().flat_map(|result| &result.phases) {
         for (errno, count) in &phase.errors {
             let sum = counts.entry((&phase.label, errno)).or_default();
             *sum = sum.saturating_add(*count);
@@ -353,7 +343,8 @@ fn next(
     scaling: &[Scaling],
 ) -> String {
     let dir = &first.target.path;
-    let broken = |check: &CheckResult| tried(check).any(|p| p.verdict == PromiseVerdict::Broken);
+    let broken =
+        |check: &CheckResult| check::promises(check).any(|p| p.verdict == PromiseVerdict::Broken);
     let grows = |rates: &Scaling| rates.memory == Memory::None && rates.stops_at().is_none();
     let evidence = Evidence::of(first.target.fs_type.as_deref().unwrap_or_default());
     let (command, why) = if series.check.as_ref().is_some_and(broken) {

@@ -119,11 +119,7 @@ impl Shown {
 
 /// The tables.
 pub fn render(series: &SeriesResult, view: View) -> String {
-    let results: Vec<&RunResult> = series
-        .cells
-        .iter()
-        .filter_map(|cell| cell.result.as_ref())
-        .collect();
+    let results: Vec<&RunResult> = series.results().collect();
     if results.is_empty() {
         return String::new();
     }

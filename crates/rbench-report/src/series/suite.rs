@@ -13,7 +13,7 @@ use crate::view::View;
 pub fn render(series: &SeriesResult, view: View) -> String {
     let shown = |(name, part): (&str, SeriesResult)| {
         let tables = match part.keys.is_empty() {
-            true => rows(&part.cells, view),
+            true => rows(&part, view),
             false => tables(&part, view),
         };
         let title = format!("STEP {name}");
@@ -49,7 +49,7 @@ pub(super) fn part(series: &SeriesResult, step: &SeriesStep) -> Option<SeriesRes
 }
 
 /// The rows of single runs: one per operation.
-fn rows(cells: &[CellResult], view: View) -> String {
+fn rows(part: &SeriesResult, view: View) -> String {
     let mut table = Table::new([
         left("Operation"),
         right("Items"),
@@ -61,7 +61,7 @@ fn rows(cells: &[CellResult], view: View) -> String {
         right("Errors"),
         left("Cache").optional(),
     ]);
-    for result in cells.iter().filter_map(|cell| cell.result.as_ref()) {
+    for result in part.results() {
         for row in Row::finished(result) {
             table.row([
                 row.label().to_owned(),

@@ -4,7 +4,7 @@ use rbench_core::units::{human_bytes, human_count, human_nanos};
 
 use super::{iterations, label, seconds};
 use crate::schema::{CLIENT_WORK, ClientCostResult, HostClientResult, PhaseResult, RunResult};
-use crate::table::{NONE, Table, left, right};
+use crate::table::{NONE, Table, grouped, left, right};
 use crate::view::View;
 
 /// Maximum number of hosts of a phase that are all shown.
@@ -83,16 +83,9 @@ pub fn cost(result: &RunResult, view: View) -> String {
 
 /// Adds a row for each name, in the order of first appearance: the mean of its iterations.
 fn means(all: &[Shared<'_>], table: &mut Table) {
-    let mut rows: Vec<(&str, Vec<&ClientCostResult>)> = Vec::new();
-    for Shared { label, cost, .. } in all {
-        match rows.iter_mut().find(|(known, _)| known == label) {
-            Some((_, costs)) => costs.push(cost),
-            None => rows.push((label, vec![cost])),
-        }
-    }
     table.heading("Mean of the iterations");
-    for (label, costs) in rows {
-        table.row(of_phase(label.to_owned(), &mean(&costs)));
+    for (label, costs) in grouped(all.iter().map(|one| (&one.label, one.cost))) {
+        table.row(of_phase(label.clone(), &mean(&costs)));
     }
 }
 

@@ -6,7 +6,7 @@ use rbench_core::units::{human_count, human_rate};
 use super::{failure, for_phases, iterations, label, seconds, time};
 use crate::schema::{ErrorExample, HostResult, PhaseResult, RunResult};
 use crate::summary::{is_short, over_time, rate_per_rank, slowest_rank};
-use crate::table::{NONE, Table, left, right, sentence};
+use crate::table::{NONE, Table, left, right, sentence, titled};
 use crate::view::View;
 
 /// Maximum number of hosts of a phase that are all shown.
@@ -242,14 +242,12 @@ pub fn stonewalls(result: &RunResult, view: View) -> String {
 
 /// The first failure of each kind, except those of dead mounts.
 pub fn errors(result: &RunResult, view: View) -> String {
-    let mut lines = String::new();
-    for phase in &result.phases {
+    let lines = result.phases.iter().flat_map(|phase| {
         let examples = phase.error_examples.iter();
-        for example in examples.filter(|e| !result.is_of_dead_mounts(phase, &e.error, e.count)) {
-            lines.push_str(&error_line(result, phase, example, view));
-        }
-    }
-    section("ERRORS", lines)
+        let others = examples.filter(|e| !result.is_of_dead_mounts(phase, &e.error, e.count));
+        others.map(move |example| error_line(result, phase, example, view))
+    });
+    titled("ERRORS", lines)
 }
 
 fn error_line(result: &RunResult, phase: &PhaseResult, e: &ErrorExample, view: View) -> String {
@@ -267,18 +265,7 @@ fn error_line(result: &RunResult, phase: &PhaseResult, e: &ErrorExample, view: V
 /// All warnings.
 pub fn warnings(result: &RunResult, view: View) -> String {
     let lines = result.warnings.iter();
-    section(
-        "WARNINGS",
-        lines.map(|w| sentence(view, "- ", &w.message)).collect(),
-    )
-}
-
-fn section(title: &str, lines: String) -> String {
-    if lines.is_empty() {
-        lines
-    } else {
-        format!("{title}\n{lines}")
-    }
+    titled("WARNINGS", lines.map(|w| sentence(view, "- ", &w.message)))
 }
 
 /// The last line: complete, or not.

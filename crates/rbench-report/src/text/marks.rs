@@ -6,17 +6,13 @@ use super::{iterations, seconds};
 use crate::schema::{
     GapResult, IN_A_ROW, MarkCost, MarkResult, PhaseResult, RunResult, StandstillResult,
 };
-use crate::table::sentence;
+use crate::table::{sentence, titled};
 use crate::view::View;
 
 /// A line for each mark and each row of its phase.
 pub fn render(result: &RunResult, view: View) -> String {
     let lines = lines(result);
-    let lines: String = lines.iter().map(|l| sentence(view, "- ", l)).collect();
-    match lines.is_empty() {
-        true => lines,
-        false => format!("MARKS\n{lines}"),
-    }
+    titled("MARKS", lines.iter().map(|line| sentence(view, "- ", line)))
 }
 
 /// Lines on the marks, for other report formats.

@@ -7,7 +7,7 @@ use super::{
     wholes,
 };
 use crate::compare::{Comparison, Row};
-use crate::table::{Column, NONE, Table, left, right, sections, sentence};
+use crate::table::{Column, NONE, Table, left, right, sections, sentence, titled};
 use crate::view::View;
 
 /// Renders the whole comparison; blank lines separate sections.
@@ -20,7 +20,7 @@ pub fn render(comparison: &Comparison, view: View) -> String {
         figures(comparison, view),
         differences(comparison, view),
         unmeasured(comparison, view),
-        listed(view, "NOTES", comparison.notes.iter().map(String::as_str)),
+        listed(view, "NOTES", &comparison.notes),
         conditions(comparison, view),
     ]);
     // Names may contain control characters.
@@ -136,18 +136,14 @@ fn unmeasured(comparison: &Comparison, view: View) -> String {
     let cells = comparison.series.iter().flat_map(missing);
     let cells = cells.map(|(cell, why)| format!("{cell}: {why}"));
     let lines: Vec<String> = lines.chain(cells).collect();
-    listed(view, "NOT COMPARED", lines.iter().map(String::as_str))
+    listed(view, "NOT COMPARED", &lines)
 }
 
 fn conditions(comparison: &Comparison, view: View) -> String {
     let lines: Vec<String> = comparison.judged.iter().map(ToString::to_string).collect();
-    listed(view, "FAIL IF", lines.iter().map(String::as_str))
+    listed(view, "FAIL IF", &lines)
 }
 
-fn listed<'t>(view: View, title: &str, lines: impl Iterator<Item = &'t str>) -> String {
-    let lines: Vec<String> = lines.map(|line| sentence(view, "- ", line)).collect();
-    match lines.is_empty() {
-        true => String::new(),
-        false => format!("{title}\n{}", lines.concat()),
-    }
+fn listed(view: View, title: &str, lines: &[String]) -> String {
+    titled(title, lines.iter().map(|line| sentence(view, "- ", line)))
 }

@@ -48,6 +48,12 @@ struct Finding {
     note: String,
 }
 
+impl Finding {
+    fn new(weight: f64, note: String) -> Finding {
+        Finding { weight, note }
+    }
+}
+
 /// Summary of a finding in several iterations.
 #[derive(Clone, Copy, PartialEq)]
 enum Over {
@@ -303,10 +309,9 @@ fn is_torn(result: &RunResult, phase: &PhaseResult) -> bool {
 fn not_steady(_: &RunResult, phase: &PhaseResult) -> Option<Finding> {
     let steady = phase.steady.as_ref().filter(|steady| !steady.attained)?;
     // A stopped phase had no time to become steady.
-    phase.complete.then(|| Finding {
-        weight: steady.value.unwrap_or(f64::INFINITY).abs(),
-        note: window(steady),
-    })
+    phase
+        .complete
+        .then(|| Finding::new(steady.value.unwrap_or(f64::INFINITY).abs(), window(steady)))
 }
 
 /// Share of operations that may miss without a warning.
@@ -316,9 +321,11 @@ fn missed(_: &RunResult, phase: &PhaseResult) -> Option<Finding> {
     let all = phase.items.saturating_add(phase.error_count());
     let all = all.saturating_add(phase.missed);
     let share = phase.missed as f64 / all.max(1) as f64;
-    (share > MISSED_SHARE).then(|| Finding {
-        weight: share,
-        note: format!("{} of {}", human_count(phase.missed), human_count(all)),
+    (share > MISSED_SHARE).then(|| {
+        Finding::new(
+            share,
+            format!("{} of {}", human_count(phase.missed), human_count(all)),
+        )
     })
 }
 
@@ -328,18 +335,17 @@ fn above_range(_: &RunResult, phase: &PhaseResult) -> Option<Finding> {
 }
 
 fn count(n: u64) -> Option<Finding> {
-    (n > 0).then(|| Finding {
-        weight: n as f64,
-        note: human_count(n),
-    })
+    (n > 0).then(|| Finding::new(n as f64, human_count(n)))
 }
 
 fn start_unsure(_: &RunResult, phase: &PhaseResult) -> Option<Finding> {
     // Two clocks may be off in opposite directions.
     let (apart, elapsed) = (2.0 * phase.start_error_s?, phase.elapsed_s);
-    (apart > SKEW_FLOOR_S && apart > SKEW_SHARE * elapsed).then(|| Finding {
-        weight: apart / elapsed,
-        note: format!("{} in {}", seconds(apart), seconds(elapsed)),
+    (apart > SKEW_FLOOR_S && apart > SKEW_SHARE * elapsed).then(|| {
+        Finding::new(
+            apart / elapsed,
+            format!("{} in {}", seconds(apart), seconds(elapsed)),
+        )
     })
 }
 
@@ -347,17 +353,17 @@ fn start_skew(result: &RunResult, phase: &PhaseResult) -> Option<Finding> {
     let (skew, elapsed) = (phase.start_skew_s, phase.elapsed_s);
     let alone = phase.has_one_worker(&result.world);
     let what = if alone { "late" } else { "apart" };
-    (skew > SKEW_FLOOR_S && skew > SKEW_SHARE * elapsed).then(|| Finding {
-        weight: skew / elapsed,
-        note: format!("{} {what} in {}", seconds(skew), seconds(elapsed)),
+    (skew > SKEW_FLOOR_S && skew > SKEW_SHARE * elapsed).then(|| {
+        Finding::new(
+            skew / elapsed,
+            format!("{} {what} in {}", seconds(skew), seconds(elapsed)),
+        )
     })
 }
 
 fn short_phase(result: &RunResult, phase: &PhaseResult) -> Option<Finding> {
-    short::is_listed(result, phase).then(|| Finding {
-        weight: -phase.elapsed_s,
-        note: seconds(phase.elapsed_s),
-    })
+    short::is_listed(result, phase)
+        .then(|| Finding::new(-phase.elapsed_s, seconds(phase.elapsed_s)))
 }
 
 /// Finds stragglers; short phases are excluded, since the scheduler decides there.
@@ -386,8 +392,6 @@ fn uneven_hosts(result: &RunResult, phase: &PhaseResult) -> Option<Finding> {
     let (high, fast) = rates.iter().max_by(|a, b| a.0.total_cmp(&b.0))?;
     let factor = high / low;
     let compares = !is_short(phase) && !phase.one_each && !is_torn(result, phase);
-    (compares && factor > UNEVEN_FACTOR).then(|| Finding {
-        weight: factor,
-        note: format!("{fast} {factor:.1} times {slow}"),
-    })
+    (compares && factor > UNEVEN_FACTOR)
+        .then(|| Finding::new(factor, format!("{fast} {factor:.1} times {slow}")))
 }

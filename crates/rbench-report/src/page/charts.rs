@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use rbench_core::hist::Hist;
 use rbench_core::units::human_nanos;
 
-use super::svg::{Axis, Content, chart};
+use super::svg::{self, Axis, Content};
 use crate::figures::merged;
 use crate::schema::{PhaseResult, TimelineRow};
 use crate::table::printable;
@@ -34,6 +34,23 @@ pub struct Chart {
     pub heat: bool,
     /// The element `svg`.
     pub svg: String,
+}
+
+impl Chart {
+    /// Draws this content between two axes, across and up.
+    pub fn new(
+        title: impl Into<String>,
+        keys: impl IntoIterator<Item = (usize, String)>,
+        [x, y]: [&Axis; 2],
+        content: &Content,
+    ) -> Chart {
+        Chart {
+            title: title.into(),
+            keys: keys.into_iter().collect(),
+            heat: !content.tiles.is_empty(),
+            svg: svg::chart(x, y, content),
+        }
+    }
 }
 
 /// The iterations of an operation in a run.
@@ -211,12 +228,8 @@ fn percentiles(lines: Vec<(String, Vec<&Hist>)>, bounds: &Bounds) -> Option<Char
         lines: curves.into_iter().enumerate().collect(),
         ..Content::default()
     };
-    Some(Chart {
-        title: "Latency by percentile".to_owned(),
-        keys: names.into_iter().enumerate().collect(),
-        heat: false,
-        svg: chart(&x, &bounds.latencies(), &content),
-    })
+    let (keys, axes) = (names.into_iter().enumerate(), [&x, &bounds.latencies()]);
+    Some(Chart::new("Latency by percentile", keys, axes, &content))
 }
 
 /// `0%`, `90%`, `99%`, `99.9%` by the number of nines.
@@ -303,16 +316,8 @@ fn courses(phases: &[(String, &PhaseResult)], bounds: &Bounds, most: u64) -> Vec
             loud: true,
             ..Content::default()
         };
-        Chart {
-            title: title.to_owned(),
-            keys: keys.collect(),
-            heat: false,
-            svg: chart(
-                &Axis::time(bounds.end_s),
-                &Axis::from_zero(most, short),
-                &content,
-            ),
-        }
+        let axes = [&Axis::time(bounds.end_s), &Axis::from_zero(most, short)];
+        Chart::new(title, keys, axes, &content)
     };
     let mut charts = Vec::new();
     if !courses.is_empty() {
@@ -348,26 +353,20 @@ fn latency(name: &str, phase: &PhaseResult, bounds: &Bounds, most: u64) -> Optio
     // Older files have neither heat nor percentiles.
     let lines = [(1, "p99", p99), (0, "longest", longest)];
     let lines = || lines.iter().filter(|(_, _, points)| !points.is_empty());
-    let tiles = course.tiles(bounds);
-    let heat = !tiles.is_empty();
     let content = Content {
-        tiles,
+        tiles: course.tiles(bounds),
         lines: lines().map(|(n, _, points)| (*n, points.clone())).collect(),
         posts: posts(phase),
         loud: true,
         ..Content::default()
     };
-    Some(Chart {
-        title: match name {
-            "" => "Latency over time".to_owned(),
-            name => format!("Latency over time ({name})"),
-        },
-        keys: lines()
-            .map(|(n, name, _)| (*n, (*name).to_owned()))
-            .collect(),
-        heat,
-        svg: chart(&Axis::time(bounds.end_s), &bounds.latencies(), &content),
-    })
+    let title = match name {
+        "" => "Latency over time".to_owned(),
+        name => format!("Latency over time ({name})"),
+    };
+    let keys = lines().map(|(n, name, _)| (*n, (*name).to_owned()));
+    let axes = [&Axis::time(bounds.end_s), &bounds.latencies()];
+    Some(Chart::new(title, keys, axes, &content))
 }
 
 /// The marks of a phase at their times.

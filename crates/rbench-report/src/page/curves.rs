@@ -4,7 +4,7 @@ use maud::{Markup, html};
 use rbench_core::units::human_nanos;
 
 use super::charts::{Chart, short};
-use super::svg::{Axis, Content, chart};
+use super::svg::{Axis, Content};
 use super::{Shown, figure, knee, overview};
 use crate::figures::Row;
 use crate::schema::SeriesResult;
@@ -166,12 +166,8 @@ fn curves(all: &SeriesResult, operation: &str) -> Vec<Chart> {
             dots: true,
             ..Content::default()
         };
-        Some(Chart {
-            title,
-            keys: keys.clone(),
-            heat: false,
-            svg: chart(&values_axis(&across.values), &y, &content),
-        })
+        let axes = [&values_axis(&across.values), &y];
+        Some(Chart::new(title, keys.clone(), axes, &content))
     };
     let over = printable(&across.name);
     let rate = draw(

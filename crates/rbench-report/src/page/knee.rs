@@ -6,7 +6,7 @@ use rbench_core::units::human_nanos;
 
 use super::charts::{Chart, short};
 use super::figure;
-use super::svg::{Axis, COLOURS, Content, WIDE, chart};
+use super::svg::{Axis, COLOURS, Content, WIDE};
 use crate::schema::{KneeResult, KneeRow, KneeStep};
 use crate::series::knee::{Steps, by_rate, disagreement, exact, parts, steps};
 use crate::table::{distinct, grouped, printable};
@@ -183,13 +183,9 @@ fn times(knee: &KneeResult, points: &[Point<'_>], x: &Rates) -> Option<Chart> {
         limits,
         ..Content::default()
     };
-    let keys = shown.iter().enumerate();
-    Some(Chart {
-        title: "Response time over offered load".to_owned(),
-        keys: keys.map(|(n, name)| (n, (*name).to_owned())).collect(),
-        heat: false,
-        svg: chart(&x.axis, &y, &content),
-    })
+    let title = "Response time over offered load";
+    let keys = shown.iter().map(|name| (*name).to_owned()).enumerate();
+    Some(Chart::new(title, keys, [&x.axis, &y], &content))
 }
 
 fn done(knee: &KneeResult, points: &[Point<'_>], x: &Rates) -> Option<Chart> {
@@ -207,12 +203,9 @@ fn done(knee: &KneeResult, points: &[Point<'_>], x: &Rates) -> Option<Chart> {
         marks: marks.collect(),
         ..Content::default()
     };
-    Some(Chart {
-        title: "Operations done per second over offered load".to_owned(),
-        keys: Vec::new(),
-        heat: false,
-        svg: chart(&x.axis, &Axis::from_zero(high * 1.12, short), &content),
-    })
+    let title = "Operations done per second over offered load";
+    let axes = [&x.axis, &Axis::from_zero(high * 1.12, short)];
+    Some(Chart::new(title, [], axes, &content))
 }
 
 fn table(steps: &Steps) -> Markup {

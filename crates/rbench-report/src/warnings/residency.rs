@@ -57,7 +57,7 @@ fn found(
     let applies = verdicts.contains(&residency.verdict.as_str());
     applies.then(|| {
         let (weight, note) = note(residency);
-        Finding { weight, note }
+        Finding::new(weight, note)
     })
 }
 

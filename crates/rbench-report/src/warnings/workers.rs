@@ -30,10 +30,7 @@ fn busy(result: &RunResult, phase: &PhaseResult) -> Option<f64> {
 
 pub(super) fn outside_calls(result: &RunResult, phase: &PhaseResult) -> Option<Finding> {
     let busy = busy(result, phase).filter(|_| !is_short(phase))?;
-    Some(Finding {
-        weight: -busy,
-        note: format!("{} in calls", percent(busy)),
-    })
+    Some(Finding::new(-busy, format!("{} in calls", percent(busy))))
 }
 
 /// The end of that warning's list: operations that it leaves out only because they are short.
@@ -79,10 +76,7 @@ pub(super) fn stalled(_: &RunResult, phase: &PhaseResult) -> Option<Finding> {
     if more > 0 {
         notes.push(format!("{more} more hosts"));
     }
-    Some(Finding {
-        weight,
-        note: notes.join(", "),
-    })
+    Some(Finding::new(weight, notes.join(", ")))
 }
 
 /// Maximum number of stalled hosts that are named.
@@ -115,10 +109,10 @@ pub(super) fn behind(_: &RunResult, phase: &PhaseResult) -> Option<Finding> {
     } else {
         return None;
     };
-    Some(Finding {
-        weight: missed.max(late_s / phase.elapsed_s.max(f64::MIN_POSITIVE)),
-        note: format!("{what}: {}", culprit(phase.workers.as_ref())),
-    })
+    Some(Finding::new(
+        missed.max(late_s / phase.elapsed_s.max(f64::MIN_POSITIVE)),
+        format!("{what}: {}", culprit(phase.workers.as_ref())),
+    ))
 }
 
 /// What kept a row from a higher rate.
@@ -189,10 +183,7 @@ pub(super) fn given_up(_: &RunResult, phase: &PhaseResult) -> Option<Finding> {
 
 pub(super) fn first_failed(result: &RunResult, phase: &PhaseResult) -> Option<Finding> {
     let host = phase.first_failed.as_ref()?;
-    (!is_torn(result, phase)).then(|| Finding {
-        weight: 0.0,
-        note: format!("on {host}"),
-    })
+    (!is_torn(result, phase)).then(|| Finding::new(0.0, format!("on {host}")))
 }
 
 fn percent(share: f64) -> String {

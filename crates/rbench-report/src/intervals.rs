@@ -1,7 +1,5 @@
 //! Intervals of an unfinished phase, as lines of the journal, and the row of such a phase.
 
-use std::collections::BTreeMap;
-
 use rbench_core::coarse::CoarseLatency;
 use rbench_core::outcome::{HostOutcome, PhaseOutcome};
 use rbench_core::timeline::{Bin, Gap, IntervalPart, Latencies, Timeline};
@@ -92,6 +90,10 @@ impl IntervalLine {
         }
     }
 
+    fn is_of(&self, iteration: u32, name: &str) -> bool {
+        (self.iteration, self.name.as_str()) == (iteration, name)
+    }
+
     /// The properties of its row.
     fn of_row(&self) -> IntervalOf<'_> {
         IntervalOf {
@@ -122,36 +124,30 @@ impl IntervalLine {
     }
 }
 
-/// The started and unfinished phases, from their intervals.
+/// The started and unfinished phases: the lines of each row, in the order of their first intervals.
 #[derive(Debug, Default)]
-pub struct Unfinished {
-    /// Iteration and name of each row, in the order of their first intervals.
-    rows: Vec<(u32, String)>,
-    lines: BTreeMap<(u32, String), Vec<IntervalLine>>,
-}
+pub struct Unfinished(Vec<Vec<IntervalLine>>);
 
 impl Unfinished {
     /// Adds a line of the journal.
     pub fn add(&mut self, line: IntervalLine) {
-        let row = (line.iteration, line.name.clone());
-        if !self.rows.contains(&row) {
-            self.rows.push(row.clone());
+        let mut rows = self.0.iter_mut();
+        match rows.find(|lines| lines[0].is_of(line.iteration, &line.name)) {
+            Some(lines) => lines.push(line),
+            None => self.0.push(vec![line]),
         }
-        self.lines.entry(row).or_default().push(line);
     }
 
     /// Drops the intervals of a row that has finished: its result is complete.
     pub fn ended(&mut self, iteration: u32, name: &str) {
-        self.rows.retain(|row| *row != (iteration, name.to_owned()));
-        self.lines.remove(&(iteration, name.to_owned()));
+        self.0.retain(|lines| !lines[0].is_of(iteration, name));
     }
 
     /// Returns the rows as far as they are known, with the cost of the run's `marks`, and a warning
     /// about unfinished phases.
-    pub fn phases(mut self, marks: &[MarkResult]) -> (Vec<PhaseResult>, Option<Warning>) {
-        let rows = std::mem::take(&mut self.rows);
-        let lines = rows.into_iter().filter_map(|row| self.lines.remove(&row));
-        let phases: Vec<PhaseResult> = lines.filter_map(|lines| phase(&lines, marks)).collect();
+    pub fn phases(self, marks: &[MarkResult]) -> (Vec<PhaseResult>, Option<Warning>) {
+        let rows = self.0.iter();
+        let phases: Vec<PhaseResult> = rows.filter_map(|lines| phase(lines, marks)).collect();
         let told = phases.iter().map(|phase| {
             let known = rbench_core::units::human_nanos(phase.elapsed_s * 1e9);
             format!("{} ({known})", phase.label)

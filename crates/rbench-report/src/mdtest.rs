@@ -16,7 +16,7 @@ pub use crate::schema::{Kinds, MdtestForm as View, Print};
 use crate::schema::{PhaseResult, RunResult};
 use crate::summary::{Spread, spread};
 use crate::table::printable;
-use crate::text::failure;
+use crate::text::{failure, in_iteration};
 use crate::times::local_time;
 use measured::{Measured, ROWS, Row, RowOf, Share};
 
@@ -249,14 +249,8 @@ fn ranks(result: &RunResult, all: &[Measured], measure: Measure) -> String {
 /// Failures, and where the run was stopped.
 pub(crate) fn remarks(result: &RunResult) -> String {
     let mut out = String::new();
-    let place = |phase: &PhaseResult| match iterations(result) {
-        1 => phase.label.clone(),
-        _ => format!(
-            "{} in iteration {}",
-            phase.label,
-            phase.iteration.saturating_add(1)
-        ),
-    };
+    let total = iterations(result);
+    let place = |phase: &PhaseResult| phase.label.clone() + &in_iteration(phase, total);
     for phase in &result.phases {
         let examples = phase.error_examples.iter();
         for example in examples.filter(|e| !result.is_of_dead_mounts(phase, &e.error, e.count)) {

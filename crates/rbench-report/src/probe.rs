@@ -7,7 +7,7 @@ use rbench_core::units::human_nanos;
 use crate::schema::{
     AbilityResult, AbilityVerdict, HostProbeResult, ProbeResult, Surroundings, remarks,
 };
-use crate::table::{NONE, Table, distinct, grouped, left, right, wrapped};
+use crate::table::{NONE, Table, distinct, grouped, left, right, sentence};
 use crate::view::View;
 
 /// The report for people; ends with a newline.
@@ -38,8 +38,7 @@ pub fn text(probe: &ProbeResult, view: View) -> String {
         out.push('\n');
     }
     for remark in remarks {
-        let words: Vec<&str> = remark.split(' ').collect();
-        out.push_str(&wrapped(view, "- ", &words, " "));
+        out.push_str(&sentence(view, "- ", &remark));
     }
     out
 }
@@ -68,8 +67,7 @@ fn line(out: &mut String, view: View, label: &str, what: &str, names: Option<&st
         Some(name) => format!("{what} (on host {name})"),
         None => what.to_owned(),
     };
-    let words: Vec<&str> = what.split(' ').collect();
-    out.push_str(&wrapped(view, &format!("{label:12}"), &words, " "));
+    out.push_str(&sentence(view, &format!("{label:12}"), &what));
 }
 
 /// Lists each value with its hosts, or once without hosts if all agree.

@@ -88,14 +88,24 @@ fn for_phases(result: &RunResult, table: &mut Table, add: impl Fn(&PhaseResult, 
     let total = iterations(result);
     let mut current = None;
     for phase in &result.phases {
-        if total > 1 && current != Some(phase.iteration) {
-            current = Some(phase.iteration);
-            table.heading(format!(
-                "Iteration {} of {total}",
-                phase.iteration.saturating_add(1)
-            ));
-        }
+        heading(table, (phase.iteration, total), &mut current);
         add(phase, table);
+    }
+}
+
+/// Adds a heading if there are several iterations, and this is not the current one.
+fn heading(table: &mut Table, (iteration, total): (u32, u32), current: &mut Option<u32>) {
+    if total > 1 && current.replace(iteration) != Some(iteration) {
+        let nth = iteration.saturating_add(1);
+        table.heading(format!("Iteration {nth} of {total}"));
+    }
+}
+
+/// ` in iteration 2`, if there are several.
+pub(crate) fn in_iteration(phase: &PhaseResult, iterations: u32) -> String {
+    match iterations {
+        0 | 1 => String::new(),
+        _ => format!(" in iteration {}", phase.iteration.saturating_add(1)),
     }
 }
 

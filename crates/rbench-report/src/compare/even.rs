@@ -58,20 +58,37 @@ const NONE: &str = "-";
 
 /// Differences in settings and environment of the runs, each compared with the first of BASE.
 pub fn of_runs(base: &[Run<'_>], new: &[Run<'_>]) -> Vec<Difference> {
+    of_all(base, new, |first, other| {
+        (other.name, between(first.result, other.result))
+    })
+}
+
+/// Differences of several files from the first of BASE; `between` returns the name of the other file
+/// as well.
+pub(super) fn of_all<'r, R>(
+    base: &'r [R],
+    new: &'r [R],
+    between: impl Fn(&'r R, &'r R) -> (&'r str, Vec<Difference>),
+) -> Vec<Difference> {
     let Some((first, others)) = base.split_first() else {
         return Vec::new();
     };
     let several = base.len() + new.len() > 2;
-    let mut found: Vec<Difference> = Vec::new();
-    for other in others.iter().chain(new) {
-        for mut difference in between(first.result, other.result) {
-            if several {
-                difference.what = format!("{} of {}", difference.what, other.name);
-            }
-            found.push(difference);
+    let found = others.iter().chain(new).flat_map(|other| {
+        let (name, mut found) = between(first, other);
+        for difference in found.iter_mut().filter(|_| several) {
+            difference.what = format!("{} of {name}", difference.what);
         }
-    }
-    found
+        found
+    });
+    found.collect()
+}
+
+/// Those of some properties that differ.
+pub(super) fn differing(all: impl Iterator<Item = (String, String, String)>) -> Vec<Difference> {
+    let differ = all.filter(|(_, base, new)| base != new);
+    let differ = differ.map(|(what, base, new)| Difference { what, base, new });
+    differ.collect()
 }
 
 fn between(base: &RunResult, new: &RunResult) -> Vec<Difference> {
@@ -84,21 +101,13 @@ fn between(base: &RunResult, new: &RunResult) -> Vec<Difference> {
             run.world.threads_per_rank.to_string()
         }),
     ];
-    let places = places.map(|(what, of)| (what, of(base), of(new)));
+    let places = places.map(|(what, of)| (what.to_owned(), of(base), of(new)));
     let names: BTreeSet<&String> = base.spec.keys().chain(new.spec.keys()).collect();
-    let names = names.into_iter().map(String::as_str);
     let settings = names
-        .filter(|name| !INDIFFERENT.contains(name))
-        .map(|name| (name, setting(base, name), setting(new, name)));
-    let differ = places.into_iter().chain(settings);
-    let differ = differ.filter(|(_, base, new)| base != new);
-    differ
-        .map(|(what, base, new)| Difference {
-            what: what.to_owned(),
-            base,
-            new,
-        })
-        .collect()
+        .into_iter()
+        .filter(|name| !INDIFFERENT.contains(&name.as_str()))
+        .map(|name| (name.clone(), setting(base, name), setting(new, name)));
+    differing(places.into_iter().chain(settings))
 }
 
 /// A setting as text.

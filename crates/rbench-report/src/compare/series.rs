@@ -6,8 +6,8 @@ use serde::Serialize;
 
 use super::whole::{self, Whole};
 use super::{
-    Comparison, Difference, Draft, Missing, Options, Paired, Refusal, Run, SeriesRun, Side, paired,
-    within,
+    Comparison, Difference, Draft, Missing, Options, Paired, Refusal, Run, SeriesRun, Side, even,
+    paired, within,
 };
 use crate::schema::{CellResult, KneeResult, SeriesResult};
 use crate::table::{distinct, grouped};
@@ -242,29 +242,12 @@ fn why_not(
 
 /// Differences between the series besides their cells.
 fn of_series(base: &[SeriesRun<'_>], new: &[SeriesRun<'_>]) -> Vec<Difference> {
-    let Some((first, others)) = base.split_first() else {
-        return Vec::new();
-    };
-    let several = base.len() + new.len() > 2;
-    let mut found = Vec::new();
-    for other in others.iter().chain(new) {
-        let both = settings(first.series)
-            .into_iter()
-            .zip(settings(other.series));
-        for ((what, base), (_, new)) in both {
-            if base != new {
-                found.push(Difference {
-                    what: match several {
-                        true => format!("{what} of {}", other.name),
-                        false => what.to_owned(),
-                    },
-                    base,
-                    new,
-                });
-            }
-        }
-    }
-    found
+    even::of_all(base, new, |first, other| {
+        let [base, new] = [first, other].map(|run| settings(run.series));
+        let both = base.into_iter().zip(new);
+        let both = both.map(|((what, base), (_, new))| (what.to_owned(), base, new));
+        (other.name, even::differing(both))
+    })
 }
 
 /// Settings that must be equal: the command, the name of a suite, and the objective of a search.

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use rbench_core::machine::{CpuIdle, DiskUse, HostUse};
 
 use super::tree::Json;
+use crate::summary::{Spread, spread};
 
 /// The use of the hosts of a run.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -92,9 +93,9 @@ impl Machine {
     }
 
     /// Mean and deviation of the time of a piece of work, us.
-    fn unit(&self) -> (f64, f64) {
+    fn unit(&self) -> Spread {
         let all = self.hosts.iter().flat_map(|host| &host.unit_us);
-        mean_and_deviation(&all.copied().collect::<Vec<f64>>())
+        spread(&all.copied().collect::<Vec<f64>>())
     }
 
     /// The processors in the normal output; empty if not requested.
@@ -122,28 +123,20 @@ impl Machine {
                     .map(|(name, one)| (name, Json::from(one.percent()))),
             );
         }
-        let (mean, deviation) = self.unit();
+        let Spread { mean, stddev, .. } = self.unit();
         fields.push(("unit_mean".to_owned(), Json::from(mean)));
-        fields.push(("unit_stddev".to_owned(), Json::from(deviation)));
+        fields.push(("unit_stddev".to_owned(), Json::from(stddev)));
         Some(Json::map(fields))
     }
 }
 
 /// The output of `--idle-prof=calibrate`: the time of a piece of work on each processor, us.
 pub fn calibration(unit_us: &[f64]) -> String {
-    format!("CPU idleness:\n{}", unit_line(mean_and_deviation(unit_us)))
+    format!("CPU idleness:\n{}", unit_line(spread(unit_us)))
 }
 
-fn unit_line((mean, deviation): (f64, f64)) -> String {
-    format!("  unit work: mean={mean:3.2}us, stddev={deviation:3.2}\n")
-}
-
-/// Mean and deviation of a sample; 0 without values.
-fn mean_and_deviation(all: &[f64]) -> (f64, f64) {
-    let n = all.len() as f64;
-    let mean = all.iter().sum::<f64>() / n.max(1.0);
-    let squares: f64 = all.iter().map(|value| (value - mean).powi(2)).sum();
-    (mean, (squares / (n - 1.0).max(1.0)).sqrt())
+fn unit_line(Spread { mean, stddev, .. }: Spread) -> String {
+    format!("  unit work: mean={mean:3.2}us, stddev={stddev:3.2}\n")
 }
 
 /// A device with the values of its line.

@@ -22,46 +22,27 @@ struct Row {
     phase: &'static str,
     label: &'static str,
     unit: Unit,
-    limits: Limits,
+    /// Limits of juicefs bench: the values above which it is usual and good, and the costs (ms) below
+    /// which it is good and usual.
+    limits: [f64; 4],
 }
 
-/// Limits of good and usual figures, from juicefs bench.
-#[derive(Debug, Clone, Copy)]
-struct Limits {
-    /// Values above the second limit are good, above the first one usual.
-    value: (f64, f64),
-    /// Costs below the first limit are good, below the second one usual.
-    cost: (f64, f64),
-}
-
-const fn row(
-    phase: &'static str,
-    label: &'static str,
-    unit: Unit,
-    [low, high, good, usual]: [f64; 4],
-) -> Row {
-    let limits = Limits {
-        value: (low, high),
-        cost: (good, usual),
-    };
+const fn data(phase: &'static str, label: &'static str, limits: [f64; 4]) -> Row {
     Row {
         phase,
         label,
-        unit,
+        unit: Unit::Data,
         limits,
     }
 }
 
-const fn data(phase: &'static str, label: &'static str, limits: [f64; 4]) -> Row {
-    row(phase, label, Unit::Data, limits)
-}
-
 const fn files(phase: &'static str, label: &'static str, limits: [f64; 4]) -> Row {
-    row(phase, label, Unit::Files, limits)
+    Row {
+        unit: Unit::Files,
+        ..data(phase, label, limits)
+    }
 }
 
-/// Of each, the values above which it is usual and good, and the costs (ms) below which it is good and
-/// usual.
 const ROWS: [Row; 5] = [
     data("write", "Write big file", [100.0, 200.0, 10.0, 50.0]),
     data("read", "Read big file", [100.0, 200.0, 10.0, 50.0]),
@@ -159,28 +140,20 @@ fn workers(result: &RunResult) -> f64 {
 /// worker. Cost: that time divided by the files of a worker.
 fn measured(row: &Row, result: &RunResult, phase: &PhaseResult) -> [Shown; 2] {
     let workers = workers(result);
-    let (value, digits, units) = match row.unit {
-        Unit::Data => (
-            phase.bytes as f64 / MEBI / phase.elapsed_s,
-            2,
-            (" MiB/s", " s/file"),
-        ),
-        Unit::Files => (
-            phase.items as f64 / phase.elapsed_s,
-            1,
-            (" files/s", " ms/file"),
-        ),
+    let (value, digits, units, cost, of_each) = match row.unit {
+        Unit::Data => {
+            let value = phase.bytes as f64 / MEBI / phase.elapsed_s;
+            let units = (" MiB/s", " s/file");
+            (value, 2, units, Some(phase.elapsed_s), 1.0)
+        }
+        Unit::Files => {
+            let value = phase.items as f64 / phase.elapsed_s;
+            // None if every file failed.
+            let cost = (phase.items > 0).then(|| workers * 1000.0 / value);
+            (value, 1, (" files/s", " ms/file"), cost, workers)
+        }
     };
-    let cost = match row.unit {
-        Unit::Data => Some(phase.elapsed_s),
-        // None if every file failed.
-        Unit::Files => (phase.items > 0).then(|| workers * 1000.0 / value),
-    };
-    let of_each = match row.unit {
-        Unit::Data => 1.0,
-        Unit::Files => workers,
-    };
-    let (low, high) = row.limits.value;
+    let [low, high, good, usual] = row.limits;
     let value = Shown {
         number: format!("{value:.digits$}"),
         unit: units.0,
@@ -190,7 +163,7 @@ fn measured(row: &Row, result: &RunResult, phase: &PhaseResult) -> [Shown; 2] {
             _ => RED,
         }),
     };
-    let cost = cost.map_or_else(Shown::none, |cost| costing(cost, units.1, row.limits.cost));
+    let cost = cost.map_or_else(Shown::none, |cost| costing(cost, units.1, (good, usual)));
     [value, cost]
 }
 

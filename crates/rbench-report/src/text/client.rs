@@ -2,7 +2,7 @@
 
 use rbench_core::units::{human_bytes, human_count, human_nanos};
 
-use super::{iterations, label, seconds};
+use super::{heading, iterations, label, seconds};
 use crate::schema::{CLIENT_WORK, ClientCostResult, HostClientResult, PhaseResult, RunResult};
 use crate::table::{NONE, Table, grouped, left, right};
 use crate::view::View;
@@ -65,12 +65,7 @@ pub fn cost(result: &RunResult, view: View) -> String {
     } else {
         let mut current = None;
         for Shared { phase, label, cost } in all {
-            if total > 1 && current.replace(phase.iteration) != Some(phase.iteration) {
-                table.heading(format!(
-                    "Iteration {} of {total}",
-                    phase.iteration.saturating_add(1)
-                ));
-            }
+            heading(&mut table, (phase.iteration, total), &mut current);
             table.row(of_phase(label, cost));
             let hosts = cost.hosts.iter().take(MOST_HOSTS);
             for host in hosts.filter(|_| view.details && cost.hosts.len() > 1) {

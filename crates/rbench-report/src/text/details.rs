@@ -3,7 +3,7 @@
 use rbench_core::outcome::RankOutcome;
 use rbench_core::units::{human_count, human_rate};
 
-use super::{failure, for_phases, iterations, label, seconds, time};
+use super::{failure, for_phases, in_iteration, iterations, label, seconds, time};
 use crate::schema::{ErrorExample, HostResult, PhaseResult, RunResult};
 use crate::summary::{is_short, over_time, rate_per_rank, slowest_rank};
 use crate::table::{NONE, Table, left, right, sentence, titled};
@@ -251,15 +251,8 @@ pub fn errors(result: &RunResult, view: View) -> String {
 }
 
 fn error_line(result: &RunResult, phase: &PhaseResult, e: &ErrorExample, view: View) -> String {
-    let iteration = match iterations(result) {
-        0 | 1 => String::new(),
-        _ => format!(" in iteration {}", phase.iteration.saturating_add(1)),
-    };
-    sentence(
-        view,
-        "- ",
-        &failure(&format!("{}{iteration}", label(phase)), e),
-    )
+    let place = label(phase) + &in_iteration(phase, iterations(result));
+    sentence(view, "- ", &failure(&place, e))
 }
 
 /// All warnings.

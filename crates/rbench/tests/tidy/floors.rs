@@ -118,8 +118,8 @@ const HOUSES: &[House] = &[
         floors: &[
             "stats view",
             "hlog permutation schema table",
-            "figures times",
-            "fio hgrm intervals json openmetrics probe summary",
+            "figures summary times",
+            "fio hgrm intervals json openmetrics probe",
             "check csv live repetition text",
             "markdown mdtest ops warnings",
             "compare finish ior",

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use rbench_core::machine::{CpuIdle, DiskUse, HostUse};
 
-use super::tree::Json;
+use super::tree::{Fields, Json};
 use crate::summary::{Spread, spread};
 
 /// The use of the hosts of a run.
@@ -115,18 +115,13 @@ impl Machine {
 
     /// `cpu_idleness` of the JSON; `None` if not requested.
     pub fn idle_as_json(&self) -> Option<Json> {
-        let mut fields = vec![("system".to_owned(), Json::from(self.idle()?))];
-        if self.each_cpu {
-            let all = self.cpus();
-            fields.extend(
-                all.into_iter()
-                    .map(|(name, one)| (name, Json::from(one.percent()))),
-            );
+        let mut fields = Fields::default().with("system", self.idle()?);
+        for (name, one) in self.cpus().into_iter().filter(|_| self.each_cpu) {
+            fields = fields.with(name, one.percent());
         }
         let Spread { mean, stddev, .. } = self.unit();
-        fields.push(("unit_mean".to_owned(), Json::from(mean)));
-        fields.push(("unit_stddev".to_owned(), Json::from(stddev)));
-        Some(Json::map(fields))
+        let fields = fields.with("unit_mean", mean).with("unit_stddev", stddev);
+        Some(fields.into())
     }
 }
 
@@ -151,18 +146,16 @@ struct Shown<'m> {
 
 impl Shown<'_> {
     fn json(&self) -> Json {
-        let mut fields = vec![("name".to_owned(), Json::from(self.device))];
-        fields.extend(self.all.keyed(|key| key.to_owned()));
+        let name = Fields::default().with("name", self.device);
+        let mut fields = self.all.keyed(name, |key| key.to_owned());
         if let Some(parts) = &self.parts {
-            fields.extend(parts.keyed(|key| match key {
+            fields = parts.keyed(fields, |key| match key {
                 // fio's spelling.
                 "write_merges" => "aggr_write_merge".to_owned(),
                 key => format!("aggr_{key}"),
-            }));
+            });
         }
-        let host = self.host.map(Json::from);
-        fields.extend(host.map(|host| ("hostname".to_owned(), host)));
-        Json::map(fields)
+        fields.with_some("hostname", self.host).into()
     }
 }
 
@@ -226,23 +219,21 @@ impl Figures {
         format!(";{r};{w};{rm};{wm};{rt};{wt};{queue};{busy:.2}%")
     }
 
-    /// The fields of the JSON, by names that `key` makes of those of a whole device.
-    fn keyed(&self, key: impl Fn(&str) -> String) -> Vec<(String, Json)> {
+    /// Adds the fields of the JSON, by names that `key` makes of those of a whole device.
+    fn keyed(&self, mut fields: Fields, key: impl Fn(&str) -> String) -> Fields {
         let pairs = [
             ("ios", self.ios),
             ("sectors", self.sectors),
             ("merges", self.merges),
             ("ticks", self.ticks_ms),
         ];
-        let mut all = Vec::new();
         for (name, values) in pairs {
             for (way, value) in ["read", "write"].into_iter().zip(values) {
-                all.push((key(&format!("{way}_{name}")), Json::from(value)));
+                fields = fields.with(key(&format!("{way}_{name}")), value);
             }
         }
-        all.push((key("in_queue"), Json::from(self.in_queue_ms)));
-        all.push((key("util"), Json::from(self.busy)));
-        all
+        let fields = fields.with(key("in_queue"), self.in_queue_ms);
+        fields.with(key("util"), self.busy)
     }
 }
 

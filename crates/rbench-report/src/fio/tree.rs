@@ -36,6 +36,32 @@ impl From<&str> for Json {
     }
 }
 
+impl From<Fields> for Json {
+    fn from(fields: Fields) -> Json {
+        Json::Map(fields.0)
+    }
+}
+
+/// The fields of an object.
+#[derive(Default)]
+pub struct Fields(Vec<(String, Json)>);
+
+impl Fields {
+    /// Adds a field.
+    pub fn with(mut self, key: impl Into<String>, value: impl Into<Json>) -> Fields {
+        self.0.push((key.into(), value.into()));
+        self
+    }
+
+    /// Adds a field if it has a value.
+    pub fn with_some(self, key: &str, value: Option<impl Into<Json>>) -> Fields {
+        match value {
+            Some(value) => self.with(key, value),
+            None => self,
+        }
+    }
+}
+
 impl Json {
     /// An object with these fields.
     pub fn map<K: Into<String>>(fields: impl IntoIterator<Item = (K, Json)>) -> Json {

@@ -50,20 +50,19 @@ impl Estimate {
     /// The possible error by chance, as a share of the figure: the larger half of its confidence
     /// interval at a level of significance. `None` if unknown.
     pub fn precision(&self, level: f64) -> Option<f64> {
-        let spread = self.spread?;
-        let from_itself = Difference {
-            log: 0.0,
-            error: spread.variance.sqrt(),
-            freedom: spread.freedom,
-        };
-        Some(from_itself.interval(level).1 - 1.0)
+        Some(self.difference(0.0)?.interval(level).1 - 1.0)
     }
 
     /// The difference to an exact number; `None` without a spread.
     pub fn against(&self, exact: f64) -> Option<Difference> {
+        self.difference(self.log - logarithm(exact)?)
+    }
+
+    /// A difference of this logarithm, as uncertain as the estimate.
+    fn difference(&self, log: f64) -> Option<Difference> {
         let spread = self.spread?;
         Some(Difference {
-            log: self.log - logarithm(exact)?,
+            log,
             error: spread.variance.sqrt(),
             freedom: spread.freedom,
         })

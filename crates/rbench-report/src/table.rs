@@ -4,6 +4,8 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
+use rbench_core::plain::plain;
+
 use crate::view::View;
 
 /// A cell without a value.
@@ -438,16 +440,7 @@ pub fn sentence(view: View, label: &str, text: &str) -> String {
 /// Escapes control characters in text from outside, so that a path can neither break a line nor
 /// control a terminal.
 pub fn printable(text: &str) -> String {
-    text.chars()
-        .flat_map(|c| {
-            let (plain, escaped) = if c.is_control() {
-                (None, Some(c.escape_default()))
-            } else {
-                (Some(c), None)
-            };
-            plain.into_iter().chain(escaped.into_iter().flatten())
-        })
-        .collect()
+    plain(text).into_owned()
 }
 
 #[cfg(test)]

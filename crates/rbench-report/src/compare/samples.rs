@@ -37,7 +37,7 @@ pub struct SeriesRun<'r> {
 }
 
 /// All repetitions of one row in the runs of a side.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct RowSamples {
     /// Name for machines.
     pub name: String,
@@ -212,15 +212,8 @@ impl RowSamples {
             label: phase.label.clone(),
             op: phase.op.clone(),
             runs: vec![Vec::new()],
-            errors: 0,
-            items: 0,
-            bytes: 0,
-            caches: BTreeSet::new(),
-            unissued: 0,
-            workers: 0,
-            stopped: 0,
             one_each: true,
-            by_time: false,
+            ..RowSamples::default()
         }
     }
 

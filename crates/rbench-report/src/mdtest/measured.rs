@@ -101,26 +101,22 @@ impl Measured<'_> {
 
     /// The operations of all ranks. A file whose second half failed does not count as created.
     pub fn whole(&self) -> Share {
-        let (phase, tried) = (
-            self.phase,
-            self.phase.items.saturating_add(self.phase.error_count()),
-        );
-        match self.writing {
-            None => Share {
-                tried,
-                errors: phase.error_count(),
-                elapsed_s: phase.elapsed_s,
-                rate: phase.rate,
-            },
-            Some(writing) => {
-                let elapsed_s = phase.elapsed_s + writing.elapsed_s;
-                Share {
-                    tried,
-                    errors: phase.error_count().saturating_add(writing.error_count()),
-                    elapsed_s,
-                    rate: per_second(phase.items.min(writing.items), elapsed_s),
-                }
-            }
+        let phase = self.phase;
+        let created = Share {
+            tried: phase.items.saturating_add(phase.error_count()),
+            errors: phase.error_count(),
+            elapsed_s: phase.elapsed_s,
+            rate: phase.rate,
+        };
+        let Some(writing) = self.writing else {
+            return created;
+        };
+        let elapsed_s = phase.elapsed_s + writing.elapsed_s;
+        Share {
+            errors: created.errors.saturating_add(writing.error_count()),
+            elapsed_s,
+            rate: per_second(phase.items.min(writing.items), elapsed_s),
+            ..created
         }
     }
 

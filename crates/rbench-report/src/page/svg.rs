@@ -44,11 +44,7 @@ pub struct Axis {
 impl Axis {
     /// A linear axis from 0 to at least `max`.
     pub fn from_zero(max: f64, label: impl Fn(f64) -> String + 'static) -> Axis {
-        let max = if max > LEAST && max.is_finite() {
-            max
-        } else {
-            1.0
-        };
+        let max = usable(max);
         let step = step(max / 4.0);
         let count = (max / step).ceil() as u32;
         Axis {
@@ -60,11 +56,7 @@ impl Axis {
 
     /// A linear axis of the time from 0 to `end`, s.
     pub fn time(end: f64) -> Axis {
-        let end = if end > LEAST && end.is_finite() {
-            end
-        } else {
-            1.0
-        };
+        let end = usable(end);
         let step = step(end / 4.0);
         let count = (end / step).floor() as u32;
         Axis {
@@ -106,6 +98,14 @@ impl Axis {
 
 /// Smallest end of an axis: below it the step between ticks would vanish.
 const LEAST: f64 = 1e-12;
+
+/// The end of a linear axis.
+fn usable(end: f64) -> f64 {
+    match end > LEAST && end.is_finite() {
+        true => end,
+        false => 1.0,
+    }
+}
 
 /// 1, 2 or 5 times a power of ten, at least `least`.
 fn step(least: f64) -> f64 {

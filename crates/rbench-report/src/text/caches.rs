@@ -14,8 +14,8 @@ const MOST_CACHES: usize = 16;
 /// A line for each phase that reads, stats or lists, and for each cache where
 /// they differ.
 pub fn render(result: &RunResult, view: View) -> String {
-    let asked = result.phases.iter().filter_map(|p| p.residency.as_ref());
-    if asked.clone().next().is_none() {
+    let asked = || result.phases.iter().filter_map(|p| p.residency.as_ref());
+    if asked().next().is_none() {
         return String::new();
     }
     let mut table = Table::new([
@@ -34,7 +34,7 @@ pub fn render(result: &RunResult, view: View) -> String {
             rows(label(phase), residency, table);
         }
     });
-    let sources = asked.filter_map(|r| r.total.requests.as_ref());
+    let sources = asked().filter_map(|r| r.total.requests.as_ref());
     // The built-in file system counts in JuiceFS's form.
     let own = result.target.fs_type.as_deref() == Some("fuse.rbench-testfs");
     let named = |source| match own {
@@ -44,19 +44,17 @@ pub fn render(result: &RunResult, view: View) -> String {
     let mut sources: Vec<&str> = sources.map(|r| named(r.source.as_str())).collect();
     sources.sort_unstable();
     sources.dedup();
-    let counted = match sources.is_empty() {
-        true => String::new(),
-        false => {
-            let text = format!("Requests as counted by {}.", sources.join(", "));
-            sentence(view, "", &text)
-        }
-    };
-    let asked = result.phases.iter().filter_map(|p| p.residency.as_ref());
-    let unknown = asked
+    let mut out = table.render(view);
+    if !sources.is_empty() {
+        let text = format!("Requests as counted by {}.", sources.join(", "));
+        out.push_str(&sentence(view, "", &text));
+    }
+    let unknown = asked()
         .filter(|residency| residency.verdict.ends_with("perhaps") || residency.verdict == UNKNOWN);
-    let unknown: Vec<&ResidencyResult> = unknown.collect();
-    let would_tell = match unknown.iter().any(|found| found.total.requests.is_none()) {
-        _ if unknown.is_empty() => "",
+    let uncounted = unknown.map(|residency| residency.total.requests.is_none());
+    // If it is so in any phase, the first text applies.
+    let would_tell = uncounted.reduce(|one, other| one || other);
+    let would_tell = would_tell.map(|uncounted| match uncounted {
         true => {
             "unknown: this host had used the items before, and no measurement shows what answered. Request counters \
              of the client would show it (JuiceFS has them in .stats); --drop-caches empties the kernel's caches; \
@@ -66,12 +64,9 @@ pub fn render(result: &RunResult, view: View) -> String {
             "unknown: requests reached the client, which may have answered from its own cache. Items of another host \
              (--shift), or more data than that cache holds, would show it."
         }
-    };
-    let would_tell = match would_tell {
-        "" => String::new(),
-        text => sentence(view, "", text),
-    };
-    table.render(view) + &counted + &would_tell
+    });
+    out.extend(would_tell.map(|text| sentence(view, "", text)));
+    out
 }
 
 fn rows(name: String, residency: &ResidencyResult, table: &mut Table) {

@@ -37,7 +37,7 @@ use crate::permutation::{self, Sides};
 use crate::stats::{self, Estimate, holm};
 use crate::warnings;
 use figure::{Sampled, find};
-use published::{Column, Place, Unmeasured};
+use published::{Column, Unmeasured};
 use samples::{RowSamples, Samples, gather};
 
 /// Thresholds of a comparison.
@@ -310,22 +310,16 @@ pub fn compare(
             keys: String::new(),
         });
     }
-    let [base, new] = Side::of_runs(base, new);
-    let draft = Draft {
-        base,
-        new,
-        paired,
-        series: None,
-        unmeasured: Vec::new(),
-    };
-    draft.judged(options)
+    paired.judged(Side::of_runs(base, new), options)
 }
 
-/// The rows and differences of two sides.
+/// A comparison before judging: the rows and differences of two sides.
 #[derive(Default)]
 struct Paired {
+    series: Option<SeriesPart>,
     pairs: Vec<Pair>,
     differences: Vec<Difference>,
+    unmeasured: Vec<Unmeasured>,
     notes: Vec<String>,
     /// Warnings about compared rows of BASE, and of NEW.
     warned: [Vec<Warned>; 2],
@@ -386,6 +380,7 @@ fn paired(base: &[Run<'_>], new: &[Run<'_>], different: bool) -> Result<Paired, 
             .into_iter()
             .map(|row| Missing { cell: None, row })
             .collect(),
+        ..Paired::default()
     })
 }
 
@@ -409,7 +404,7 @@ pub fn against(
     let mut workloads: Vec<&'static published::Workload> = Vec::new();
     for published in &column.rows {
         match published.place(runs, &rows) {
-            Place::Row(row, figure) => {
+            Ok((row, figure)) => {
                 if !workloads
                     .iter()
                     .any(|own| own.name == published.workload.name)
@@ -418,7 +413,7 @@ pub fn against(
                 }
                 add_published(&mut pairs, published, row, figure);
             }
-            Place::Nowhere(reason) => unmeasured.push(Unmeasured {
+            Err(reason) => unmeasured.push(Unmeasured {
                 workload: published.workload.name.to_owned(),
                 operation: published.operation.clone(),
                 reason,
@@ -428,21 +423,15 @@ pub fn against(
     let set_ups = published::set_ups(&column.set_ups(&workloads), runs, &rows);
     let mut notes = column.notes();
     notes.extend(notes::of_side("NEW", &rows));
-    let [base, new] = Side::of_column(column, runs);
-    let draft = Draft {
-        base,
-        new,
-        paired: Paired {
-            warned: [Vec::new(), warned(runs, &pairs)],
-            pairs,
-            differences: uneven.into_iter().chain(set_ups).collect(),
-            notes,
-            gone: Vec::new(),
-        },
-        series: None,
+    let paired = Paired {
+        warned: [Vec::new(), warned(runs, &pairs)],
+        pairs,
+        differences: uneven.into_iter().chain(set_ups).collect(),
         unmeasured,
+        notes,
+        ..Paired::default()
     };
-    draft.judged(options)
+    paired.judged(Side::of_column(column, runs), options)
 }
 
 fn names(runs: &[Run<'_>]) -> Vec<String> {
@@ -539,32 +528,18 @@ fn add_published(
     pairs[place].sampled.push((figure, base, new));
 }
 
-/// A comparison before judging.
-struct Draft {
-    base: Side,
-    new: Side,
-    paired: Paired,
-    series: Option<SeriesPart>,
-    unmeasured: Vec<Unmeasured>,
-}
-
-impl Draft {
+impl Paired {
     /// # Errors A condition about an operation or figure that does not exist.
-    fn judged(self, options: &Options) -> Result<Comparison, Refusal> {
-        let Draft {
-            base,
-            new,
-            paired,
-            series,
-            unmeasured,
-        } = self;
+    fn judged(self, [base, new]: [Side; 2], options: &Options) -> Result<Comparison, Refusal> {
         let Paired {
+            series,
             pairs,
             differences,
+            unmeasured,
             notes: of_pairs,
             warned,
             gone,
-        } = paired;
+        } = self;
         let sides = [("BASE", &base), ("NEW", &new)].into_iter().zip(&warned);
         let of_warnings = sides.filter_map(|((name, side), warned)| {
             notes::of_warnings(name, warned, side.names.len())

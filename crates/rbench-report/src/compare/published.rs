@@ -56,14 +56,6 @@ pub struct Unmeasured {
     pub reason: String,
 }
 
-/// The row of a run that measures the same thing.
-pub(super) enum Place<'r> {
-    /// This row, and its figure.
-    Row(&'r RowSamples, &'static Figure),
-    /// There is none, for this reason.
-    Nowhere(String),
-}
-
 /// A line of a table; other tables lack its default fields.
 #[derive(Deserialize)]
 struct Line {
@@ -239,15 +231,18 @@ impl Column {
 
 impl Figures {
     /// The row that measures the same, and its figure.
-    pub(super) fn place<'r>(&self, runs: &[Run<'_>], rows: &'r [RowSamples]) -> Place<'r> {
-        let mapped = self.workload.rows.iter();
-        let Some(mapping) = mapped.clone().find(|row| row.operation == self.operation) else {
-            return Place::Nowhere("no row of rbench measures it".to_owned());
-        };
-        let Some(own) = figure(mapping.figure) else {
-            return Place::Nowhere("rbench has no such figure".to_owned());
-        };
-        let found = match &mapping.want {
+    ///
+    /// # Errors The reason why there is none.
+    pub(super) fn place<'r>(
+        &self,
+        runs: &[Run<'_>],
+        rows: &'r [RowSamples],
+    ) -> Result<(&'r RowSamples, &'static Figure), String> {
+        let mut mapped = self.workload.rows.iter();
+        let mapping = mapped.find(|row| row.operation == self.operation);
+        let mapping = mapping.ok_or("no row of rbench measures it")?;
+        let own = figure(mapping.figure).ok_or("rbench has no such figure")?;
+        let row = match &mapping.want {
             Want::Never(reason) => Err((*reason).to_owned()),
             Want::Row(name, need) => named(name, rows).and_then(|row| {
                 need.holds(self, rows)?;
@@ -259,18 +254,15 @@ impl Figures {
             Want::OpsRow(_) => Err("not measured: use rbench ops".to_owned()),
             Want::WholeFile { op, bytes } => sized(rows, op, *bytes),
             Want::Blocks { op, bytes, random } => blocks(runs, rows, op, (*bytes, *random)),
-        };
-        match found {
-            // The rate was given, and service times depend on it.
-            Ok(row) if row.is_open_loop() => {
-                Place::Nowhere("measured in an open loop, at its own target rate".to_owned())
-            }
-            Ok(row) if own.name == "rate" && row.one_each => {
-                Place::Nowhere("each worker did one operation: there is no rate".to_owned())
-            }
-            Ok(row) => Place::Row(row, own),
-            Err(reason) => Place::Nowhere(reason),
+        }?;
+        // The rate was given, and service times depend on it.
+        if row.is_open_loop() {
+            return Err("measured in an open loop, at its own target rate".to_owned());
         }
+        if own.name == "rate" && row.one_each {
+            return Err("each worker did one operation: there is no rate".to_owned());
+        }
+        Ok((row, own))
     }
 }
 

@@ -6,8 +6,8 @@ use serde::Serialize;
 
 use super::whole::{self, Whole};
 use super::{
-    Comparison, Difference, Draft, Missing, Options, Paired, Refusal, Run, SeriesRun, Side, even,
-    paired, within,
+    Comparison, Difference, Missing, Options, Paired, Refusal, Run, SeriesRun, Side, even, paired,
+    within,
 };
 use crate::schema::{CellResult, KneeResult, SeriesResult};
 use crate::table::{distinct, grouped};
@@ -99,19 +99,12 @@ pub fn compare_series(
     all.notes.extend(troubles("BASE", base));
     all.notes.extend(troubles("NEW", new));
     let kind = base.first().map_or("", |run| run.series.kind.as_str());
-    let [base_side, new_side] = Side::of_series(base, new);
-    let draft = Draft {
-        base: base_side,
-        new: new_side,
-        paired: all,
-        series: Some(SeriesPart {
-            kind: kind.to_owned(),
-            cells,
-            wholes,
-        }),
-        unmeasured: Vec::new(),
-    };
-    draft.judged(options)
+    all.series = Some(SeriesPart {
+        kind: kind.to_owned(),
+        cells,
+        wholes,
+    });
+    all.judged(Side::of_series(base, new), options)
 }
 
 /// Identifies a cell within its series: in a sweep by the values of its keys in any order,

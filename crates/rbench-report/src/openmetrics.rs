@@ -78,8 +78,7 @@ const FAMILIES: &[Family<RunResult>] = families! {
     counter "rbench_errors", "Failed operations by error": |out, result| {
         each_phase(result, |phase, key| {
             for (error, count) in &phase.errors {
-                let labels = [key, &[("error", error.as_str())]].concat();
-                out.add("_total", &labels, *count as f64);
+                out.add("_total", &with(key, "error", error), *count as f64);
             }
         });
     };
@@ -93,8 +92,7 @@ const FAMILIES: &[Family<RunResult>] = families! {
         each_phase(result, |phase, key| {
             for figure in &times {
                 if let Some(Value::Times(hist)) = figure.of(phase) {
-                    let labels = [key, &[("time", figure.name)]].concat();
-                    out.summary(&labels, hist);
+                    out.summary(&with(key, "time", figure.name), hist);
                 }
             }
         });
@@ -104,24 +102,21 @@ const FAMILIES: &[Family<RunResult>] = families! {
         each_phase(result, |phase, key| {
             let hosts = phase.client.iter().flat_map(|client| &client.hosts);
             for (host, cpu_s) in hosts.filter_map(|host| Some((host, host.cpu_s?))) {
-                let labels = [key, &[("host", host.host.as_str())]].concat();
-                out.add("_total", &labels, cpu_s);
+                out.add("_total", &with(key, "host", &host.host), cpu_s);
             }
         });
     };
     counter "rbench_host_operations", "Operations done without error on a host": |out, result| {
         each_phase(result, |phase, key| {
             for host in &phase.hosts {
-                let labels = [key, &[("host", host.host.as_str())]].concat();
-                out.add("_total", &labels, host.items as f64);
+                out.add("_total", &with(key, "host", &host.host), host.items as f64);
             }
         });
     };
     summary "rbench_host_latency_seconds", "Service time of an operation on a host": |out, result| {
         each_phase(result, |phase, key| {
             for host in &phase.hosts {
-                let labels = [key, &[("host", host.host.as_str())]].concat();
-                out.summary(&labels, &host.latency);
+                out.summary(&with(key, "host", &host.host), &host.latency);
             }
         });
     };
@@ -275,8 +270,7 @@ fn of_figure<'r>(
     let text = family(head, results, |out, result: &RunResult| {
         each_phase(result, |phase, key| match figure.of(phase) {
             Some(Value::Word(word)) => {
-                let labels = [key, &[(figure.name, word.as_str())]].concat();
-                out.add(suffix, &labels, 1.0);
+                out.add(suffix, &with(key, figure.name, &word), 1.0);
             }
             Some(value) => {
                 if let Some(number) = value.number(None) {
@@ -328,6 +322,11 @@ fn family<'r, T: 'static>(
 
 type Labels<'l> = [(&'l str, &'l str)];
 
+/// These labels and one more.
+fn with<'l>(labels: &Labels<'l>, name: &'l str, text: &'l str) -> Vec<(&'l str, &'l str)> {
+    [labels, &[(name, text)]].concat()
+}
+
 /// Visits each operation with its labels.
 fn each_phase(result: &RunResult, mut of: impl FnMut(&PhaseResult, &Labels<'_>)) {
     for phase in &result.phases {
@@ -373,8 +372,11 @@ impl Samples<'_> {
             ("1", figures.max_ns),
         ];
         for (quantile, ns) in quantiles {
-            let labels = [labels, &[("quantile", quantile)]].concat();
-            self.add("", &labels, ns as f64 / NS_PER_S);
+            self.add(
+                "",
+                &with(labels, "quantile", quantile),
+                ns as f64 / NS_PER_S,
+            );
         }
     }
 
@@ -386,7 +388,7 @@ impl Samples<'_> {
                 Measure::Quantile(quantile) if quantile > 0.0 => quantile.to_string(),
                 _ => continue,
             };
-            let labels = [labels, &[("quantile", quantile.as_str())]].concat();
+            let labels = with(labels, "quantile", &quantile);
             let value = match hist.count {
                 0 => f64::NAN,
                 _ => (quantity.field)(hist) / NS_PER_S,

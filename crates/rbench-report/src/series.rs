@@ -21,24 +21,21 @@ use crate::warnings::in_a_series;
 
 pub use io500::{REHEARSAL, line as io500_line};
 
-/// Renderer of a series' tables.
-#[derive(Clone, Copy)]
-enum Tables {
-    /// Output without colours; control characters are removed.
-    Plain(fn(&SeriesResult, View) -> String),
-    /// Output with colours, which the renderer itself keeps free of other control characters.
-    Coloured(fn(&SeriesResult, View) -> String),
-}
+/// Renders the tables of a series.
+type Render = fn(&SeriesResult, View) -> String;
 
-/// The kinds of series and their renderers.
-const KINDS: &[(&str, Tables)] = &[
-    ("io500", Tables::Plain(io500::render)),
-    ("knee", Tables::Plain(knee::render)),
-    ("nn", Tables::Plain(nn::render)),
-    ("sweep", Tables::Plain(sweep::render)),
-    ("quick", Tables::Coloured(quick::render)),
-    ("suite", Tables::Coloured(suite::render)),
+/// The kinds of series, and their renderers.
+const KINDS: &[(&str, Render)] = &[
+    ("io500", io500::render),
+    ("knee", knee::render),
+    ("nn", nn::render),
+    ("sweep", sweep::render),
+    ("quick", quick::render),
+    ("suite", suite::render),
 ];
+
+/// Kinds whose tables have colours; their renderers keep them free of other control characters.
+const COLOURED: [&str; 2] = ["quick", "suite"];
 
 /// The report for people; blank lines separate sections.
 pub fn render(series: &SeriesResult, view: View) -> String {
@@ -62,9 +59,10 @@ fn tables(series: &SeriesResult, view: View) -> String {
         return overview::render(series, view);
     }
     let own = KINDS.iter().find(|(kind, _)| *kind == series.kind);
-    match own.map_or(Tables::Plain(sweep::render), |(_, tables)| *tables) {
-        Tables::Plain(render) => plain_lines(&render(series, view)).into_owned(),
-        Tables::Coloured(render) => render(series, view),
+    let tables = own.map_or(sweep::render as Render, |(_, render)| *render)(series, view);
+    match COLOURED.contains(&&*series.kind) {
+        true => tables,
+        false => plain_lines(&tables).into_owned(),
     }
 }
 

@@ -75,11 +75,9 @@ fn of_numbers(of: &'static figures::Figure, name: &str) -> Figure {
 
 fn of_times(of: &'static figures::Figure, quantity: &'static Quantity, prefix: &str) -> Figure {
     Figure {
-        name: format!("{prefix}{}", quantity.name),
         label: format!("{}{}", prefix.replace('-', " "), quantity.name),
-        unit: of.unit,
-        of,
         quantity: Some(quantity),
+        ..of_numbers(of, &format!("{prefix}{}", quantity.name))
     }
 }
 

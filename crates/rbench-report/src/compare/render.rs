@@ -27,23 +27,15 @@ pub struct Format {
 
 /// Every format; the first is the default.
 pub const FORMATS: &[Format] = &[
-    Format {
-        name: "text",
-        render: text::render,
-    },
-    Format {
-        name: "md",
-        render: |comparison, _| md::render(comparison),
-    },
-    Format {
-        name: "json",
-        render: |comparison, _| json::render(comparison),
-    },
-    Format {
-        name: "csv",
-        render: |comparison, _| csv::render(comparison),
-    },
+    format("text", text::render),
+    format("md", |comparison, _| md::render(comparison)),
+    format("json", |comparison, _| json::render(comparison)),
+    format("csv", |comparison, _| csv::render(comparison)),
 ];
+
+const fn format(name: &'static str, render: fn(&Comparison, View) -> String) -> Format {
+    Format { name, render }
+}
 
 /// The value of NEW with its ratio to BASE in brackets.
 fn with_ratio(outcome: &Outcome) -> String {

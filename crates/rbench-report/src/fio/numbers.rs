@@ -98,19 +98,14 @@ pub struct Unit {
     pub ns: u64,
 }
 
+const fn unit(name: &'static str, ns: u64) -> Unit {
+    Unit { name, ns }
+}
+
 const UNITS: [Unit; 3] = [
-    Unit {
-        name: "nsec",
-        ns: 1,
-    },
-    Unit {
-        name: "usec",
-        ns: 1_000,
-    },
-    Unit {
-        name: "msec",
-        ns: 1_000_000,
-    },
+    unit("nsec", 1),
+    unit("usec", 1_000),
+    unit("msec", 1_000_000),
 ];
 
 impl Unit {

@@ -51,3 +51,15 @@ pub use resolve::{
     Facts, Limits, PhaseCommands, Plan, PlanError, Until, Work, resolve, task_counts,
 };
 pub use spec::Spec;
+
+#[cfg(test)]
+mod testing {
+    use std::fmt::{Debug, Display};
+
+    /// Checks that a result is an error whose message contains `part`.
+    #[track_caller]
+    pub fn check_error<T: Debug, E: Display + Debug>(result: Result<T, E>, part: &str) {
+        let message = result.expect_err(part).to_string();
+        assert!(message.contains(part), "'{message}' lacks '{part}'");
+    }
+}

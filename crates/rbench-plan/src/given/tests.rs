@@ -3,12 +3,7 @@ use crate::jobs::Distribution;
 use super::*;
 
 fn given(text: &str) -> Given<'_> {
-    Given {
-        text,
-        base: Base::Binary,
-        files: None,
-        notes: None,
-    }
+    Given::alone(text)
 }
 
 #[test]

@@ -211,6 +211,7 @@ fn plain(word: &Word, given: &[&str]) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::check_error;
 
     fn verbs(text: &str) -> Vec<Verb> {
         let steps = read(text).expect(text);
@@ -242,10 +243,7 @@ mod tests {
 
     #[test]
     fn what_is_wrong_with_a_list_is_named() {
-        let check = |text: &str, part: &str| {
-            let error = read(text).expect_err(text);
-            assert!(error.contains(part), "{text}: {error}");
-        };
+        let check = |text: &str, part: &str| check_error(read(text), part);
         check("opn, close", "nearest: open");
         check("open,, close", "empty");
         check("", "empty");

@@ -537,6 +537,7 @@ fn check(
 mod tests {
     use super::*;
     use crate::spec::InFlight;
+    use crate::testing::check_error;
 
     fn of(text: MixText) -> Mix {
         Mix {
@@ -604,10 +605,7 @@ mod tests {
 
     #[test]
     fn lists_that_cannot_be_done_are_refused() {
-        let check = |text: &str, part: &str| {
-            let error = list(text).expect_err(text);
-            assert!(error.contains(part), "{text}: {error}");
-        };
+        let check = |text: &str, part: &str| check_error(list(text), part);
         check("open, open, close", "one file of a set open at a time");
         check("read whole", "needs an open or create");
         check("open, read whole", "each open needs a close");
@@ -706,10 +704,7 @@ mod tests {
 
     #[test]
     fn a_mix_that_cannot_be_done_is_refused_with_its_option_or_line() {
-        let check = |mix: Mix, threads, part: &str| {
-            let error = plan(&mix, threads).expect_err(part);
-            assert!(error.contains(part), "{error}");
-        };
+        let check = |mix: Mix, threads, part: &str| check_error(plan(&mix, threads), part);
         let mine = |text: &str| profile("mine.toml", Some(Ok(text)));
         let with = |files: u64, mix: Mix| Mix {
             files: Some(files),

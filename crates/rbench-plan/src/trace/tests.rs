@@ -2,6 +2,7 @@
 
 use super::survey::{Step, Survey};
 use super::*;
+use crate::testing::check_error;
 
 fn reading() -> Reading {
     Reading {
@@ -37,8 +38,7 @@ fn survey_of(ops: &[Op]) -> Survey {
 }
 
 fn check_refused(format: Format, text: &str, wanted: &str) {
-    let error = read_as(format, text).expect_err("refused");
-    assert!(error.contains(wanted), "{error}");
+    check_error(read_as(format, text), wanted);
 }
 
 /// What was left out of the replay, with its number.
@@ -317,9 +317,8 @@ fn what_is_known_of_a_trace_takes_so_much_memory_at_most() {
         ops.try_for_each(|op| survey.take(&Step { trace: 0, op }))
     };
     let refused = |line: &dyn Fn(u32) -> String| {
-        let error = surveyed(&(0..3_000).map(line).collect::<String>()).expect_err("refused");
-        let told = error.contains("need more than 200000B of memory");
-        assert!(told, "{error}");
+        let all: String = (0..3_000).map(line).collect();
+        check_error(surveyed(&all), "need more than 200000B of memory");
     };
     refused(&|n| format!("1 1.0 stat(\"a{n}\", 0x1) = 0\n"));
     refused(&|n| format!("1 1.0 stat(\"/a{n}\", 0x1) = -1 ENOENT (x)\n"));

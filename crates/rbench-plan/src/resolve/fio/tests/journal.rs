@@ -55,8 +55,8 @@ fn a_job_of_whose_blocks_nothing_could_be_said_is_refused() {
 
 #[test]
 fn a_journal_needs_a_writer_and_one_iteration() {
-    let why = journaled(vec![job("r", |_| {})], 1).expect_err("only reads");
-    assert!(why.contains("needs a job that writes"), "{why}");
-    let why = journaled(vec![writer(|_| ())], 2).expect_err("twice");
-    assert!(why.contains("--iterations cannot be combined"), "{why}");
+    let only_reads = journaled(vec![job("r", |_| {})], 1);
+    check_error(only_reads, "needs a job that writes");
+    let twice = journaled(vec![writer(|_| ())], 2);
+    check_error(twice, "--iterations cannot be combined");
 }

@@ -24,59 +24,45 @@ const SOON: Nanos = Nanos::MILLISECOND;
 /// Number of requests after which those that wait for their successors are checked.
 const SWEEP: u64 = 64;
 
-/// Objects of requests.
-trait About {
-    /// The inode, if it has one.
-    fn inode(&self) -> Option<u64>;
-    /// The names.
-    fn places(&self) -> [Option<&Place>; 2];
-    /// True if the kernel may have sent it for the following request.
-    fn is_asked_by_the_kernel(&self) -> bool;
+/// The inode of a request, if it has one.
+fn inode(what: &What) -> Option<u64> {
+    match what {
+        What::Getattr(ino)
+        | What::Setattr(ino, _)
+        | What::Link(ino, _)
+        | What::Open(ino, ..)
+        | What::Opendir(ino, _)
+        | What::Read(ino, ..)
+        | What::Write(ino, ..)
+        | What::Readdir(ino, ..)
+        | What::Flush(ino, _)
+        | What::Release(ino, _)
+        | What::Fsync(ino, ..)
+        | What::Fallocate(ino, ..)
+        | What::Readlink(ino)
+        | What::Access(ino, _)
+        | What::Statfs(ino)
+        | What::Setxattr(ino, ..)
+        | What::Getxattr(ino, ..)
+        | What::Listxattr(ino, _)
+        | What::Removexattr(ino, _) => Some(*ino),
+        _ => None,
+    }
 }
 
-impl About for What {
-    fn inode(&self) -> Option<u64> {
-        match self {
-            What::Getattr(ino)
-            | What::Setattr(ino, _)
-            | What::Link(ino, _)
-            | What::Open(ino, ..)
-            | What::Opendir(ino, _)
-            | What::Read(ino, ..)
-            | What::Write(ino, ..)
-            | What::Readdir(ino, ..)
-            | What::Flush(ino, _)
-            | What::Release(ino, _)
-            | What::Fsync(ino, ..)
-            | What::Fallocate(ino, ..)
-            | What::Readlink(ino)
-            | What::Access(ino, _)
-            | What::Statfs(ino)
-            | What::Setxattr(ino, ..)
-            | What::Getxattr(ino, ..)
-            | What::Listxattr(ino, _)
-            | What::Removexattr(ino, _) => Some(*ino),
-            _ => None,
-        }
-    }
-
-    fn places(&self) -> [Option<&Place>; 2] {
-        match self {
-            What::Lookup(place)
-            | What::Mknod(place, _)
-            | What::Mkdir(place, _)
-            | What::Create(place, ..)
-            | What::Symlink(place, _)
-            | What::Link(_, place)
-            | What::Unlink(place)
-            | What::Rmdir(place) => [Some(place), None],
-            What::Rename(from, to, _) => [Some(from), Some(to)],
-            _ => [None, None],
-        }
-    }
-
-    fn is_asked_by_the_kernel(&self) -> bool {
-        matches!(self, What::Lookup(_) | What::Getattr(_) | What::Access(..))
+/// The names of a request.
+fn places(what: &What) -> [Option<&Place>; 2] {
+    match what {
+        What::Lookup(place)
+        | What::Mknod(place, _)
+        | What::Mkdir(place, _)
+        | What::Create(place, ..)
+        | What::Symlink(place, _)
+        | What::Link(_, place)
+        | What::Unlink(place)
+        | What::Rmdir(place) => [Some(place), None],
+        What::Rename(from, to, _) => [Some(from), Some(to)],
+        _ => [None, None],
     }
 }
 
@@ -85,16 +71,15 @@ fn causes(next: &Event, first: &Event) -> bool {
     let looks_again = matches!(next.what, What::Lookup(_) | What::Getattr(_));
     let object = match &first.what {
         What::Lookup(_) => first.found.map(|entry| entry.ino),
-        other => other.inode(),
+        other => inode(other),
     };
-    let [one, two] = next.what.places();
-    let places = || [one, two].into_iter().flatten();
-    let goes_through = object.is_some() && places().any(|(parent, _)| Some(*parent) == object);
+    let names = || places(&next.what).into_iter().flatten();
+    let goes_through = object.is_some() && names().any(|(parent, _)| Some(*parent) == object);
     let same_name = || match &first.what {
-        What::Lookup(looked) => places().any(|place| place == looked),
+        What::Lookup(looked) => names().any(|place| place == looked),
         _ => false,
     };
-    let same_object = || object.is_some() && next.what.inode() == object;
+    let same_object = || object.is_some() && inode(&next.what) == object;
     match looks_again {
         // Attributes after a lookup belong to the same stat; another lookup of the name does not.
         true => goes_through || matches!(first.what, What::Lookup(_)) && same_object(),
@@ -150,7 +135,7 @@ impl Events {
                 self.know(&first);
                 // The earlier request has attributes of the call's object.
                 let looked_up = first.found.map(|entry| entry.ino);
-                if event.found.is_none() && looked_up.is_some() && looked_up == event.what.inode() {
+                if event.found.is_none() && looked_up.is_some() && looked_up == inode(&event.what) {
                     event.found = first.found;
                 }
             } else {
@@ -161,7 +146,8 @@ impl Events {
         if self.taken.is_multiple_of(SWEEP) {
             self.sweep(event.at, out)?;
         }
-        if event.what.is_asked_by_the_kernel() {
+        // The kernel itself may have sent it for the following request.
+        if let What::Lookup(_) | What::Getattr(_) | What::Access(..) = event.what {
             self.know(&event);
             self.waiting.insert(event.process, event);
             return Ok(());
@@ -200,7 +186,7 @@ impl Events {
 
     /// Records the names in a reply.
     fn know(&mut self, event: &Event) {
-        let [Some(place), _] = event.what.places() else {
+        let [Some(place), _] = places(&event.what) else {
             return;
         };
         if let Some(entry) = event.found

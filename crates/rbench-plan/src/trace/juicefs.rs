@@ -3,6 +3,8 @@
 
 use std::sync::Arc;
 
+use jiff::civil::DateTime;
+use jiff::tz::TimeZone;
 use rbench_core::request::{Changes, Entry, Event, Place, What};
 use rbench_core::{Nanos, linux};
 
@@ -36,9 +38,7 @@ impl Juicefs {
         for op in found.ops {
             self.order.push(op);
         }
-        while let Some(op) = self.order.pop(ended) {
-            out.push(op);
-        }
+        self.order.hand_over(ended, out);
     }
 }
 
@@ -105,31 +105,9 @@ fn split(text: &str) -> Result<Parts<'_>, String> {
 
 /// Reads `2006.01.02 15:04:05.000000` as universal time.
 fn stamped(text: &str) -> Option<Nanos> {
-    let (date, time) = text.split_once(' ')?;
-    let whole = |text: &str| -> Option<u64> {
-        let digits = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
-        digits.then(|| text.parse().ok()).flatten()
-    };
-    let mut date = date.split('.').map(whole);
-    let (year, month, day) = (date.next()??, date.next()??, date.next()??);
-    let mut time = time.splitn(3, ':');
-    let (hours, minutes) = (whole(time.next()?)?, whole(time.next()?)?);
-    let seconds = super::seconds(time.next()?)?;
-    let fits = (1970..2500).contains(&year) && (1..=12).contains(&month) && day <= 31;
-    if !fits || hours > 24 || minutes > 60 || date.next().is_some() {
-        return None;
-    }
-    // Days of a calendar whose years start in March.
-    let (y, m) = match month > 2 {
-        true => (year, month - 3),
-        false => (year - 1, month + 9),
-    };
-    let days = 365 * y + y / 4 - y / 100 + y / 400 + (153 * m + 2) / 5 + day;
-    let days = days.checked_sub(719_469)?;
-    let all = (days * 24 + hours) * 3600 + minutes * 60;
-    Some(Nanos(
-        all.checked_mul(1_000_000_000)?.checked_add(seconds.0)?,
-    ))
+    let time = DateTime::strptime("%Y.%m.%d %H:%M:%S%.f", text).ok()?;
+    let time = TimeZone::UTC.to_timestamp(time).ok()?;
+    u64::try_from(time.as_nanosecond()).ok().map(Nanos)
 }
 
 /// Parts of a result.

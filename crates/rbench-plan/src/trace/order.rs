@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use rbench_core::Nanos;
 
-use super::Op;
+use super::{Op, Out};
 
 /// Most operations that are held back, and the longest time of the trace: later ones stay late.
 const HELD: usize = 1 << 14;
@@ -24,8 +24,15 @@ impl Order {
         self.held.insert(index, op);
     }
 
-    /// The next operation, if no earlier one is expected any more. `ended` is true at the end of
-    /// the trace.
+    /// Hands over the operations before which no other one is expected any more. `ended` is true
+    /// at the end of the trace.
+    pub fn hand_over(&mut self, ended: bool, out: &mut Out) {
+        while let Some(op) = self.pop(ended) {
+            out.push(op);
+        }
+    }
+
+    /// The next operation, if no earlier one is expected any more.
     pub fn pop(&mut self, ended: bool) -> Option<Op> {
         let (first, last) = (self.held.front()?.at, self.held.back()?.at);
         let due = ended || self.held.len() > HELD || last.since(first) > WINDOW;

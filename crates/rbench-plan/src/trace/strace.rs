@@ -189,12 +189,6 @@ impl Strace {
         *latest = at;
         Nanos(at.0 + *days * DAY)
     }
-
-    fn hand_over(&mut self, ended: bool, out: &mut Out) {
-        while let Some(op) = self.order.pop(ended) {
-            out.push(op);
-        }
-    }
 }
 
 impl Reader for Strace {
@@ -258,7 +252,7 @@ impl Reader for Strace {
         for op in ops {
             self.order.push(Op { line: number, ..op });
         }
-        self.hand_over(false, out);
+        self.order.hand_over(false, out);
         Ok(())
     }
 
@@ -268,7 +262,7 @@ impl Reader for Strace {
                 out.left_out.add(why::UNENDED);
             }
         }
-        self.hand_over(true, out);
+        self.order.hand_over(true, out);
         Ok(())
     }
 }

@@ -28,7 +28,7 @@ pub struct Step {
 }
 
 /// Recorded operations of a kind.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Recorded {
     /// Their number in one copy.
     pub operations: u64,
@@ -50,16 +50,8 @@ pub struct Survey {
     shares: Vec<u32>,
     /// A process that has used each open file.
     users: HashMap<(u32, u64), u32>,
-    /// Recorded operations by kind.
-    pub kinds: BTreeMap<OpKind, Recorded>,
-    /// Operations, except implied ones.
-    pub operations: u64,
-    /// Time from the first start to the last.
-    pub span: Nanos,
-    /// The largest read, write or room for names, bytes.
-    pub largest: u64,
-    /// Most bytes that are written.
-    pub written: u64,
+    /// The summary, complete except for files, processes and groups.
+    found: Found,
 }
 
 impl Default for Survey {
@@ -78,11 +70,7 @@ impl Survey {
             processes: HashMap::new(),
             shares: Vec::new(),
             users: HashMap::new(),
-            kinds: BTreeMap::new(),
-            operations: 0,
-            span: Nanos(0),
-            largest: 0,
-            written: 0,
+            found: Found::default(),
         }
     }
 
@@ -107,20 +95,18 @@ impl Survey {
                 "the names, processes and open files up to this line need more than {room} of memory"
             ));
         }
-        self.span = self.span.max(op.at);
+        let found = &mut self.found;
+        found.span = found.span.max(op.at);
         let length = op.length.unwrap_or_default();
-        self.largest = self.largest.max(length);
+        found.largest = found.largest.max(length);
         if op.writes() {
-            self.written = self.written.saturating_add(length);
+            found.written = found.written.saturating_add(length);
         }
         if op.implied {
             return Ok(());
         }
-        self.operations += 1;
-        let recorded = self.kinds.entry(op.call.op()).or_insert_with(|| Recorded {
-            operations: 0,
-            latency: Latency::default(),
-        });
+        found.operations += 1;
+        let recorded = found.kinds.entry(op.call.op()).or_default();
         recorded.operations += 1;
         if let Some(took) = op.took {
             recorded.latency.record(took.min(TOOK_MAX));
@@ -191,11 +177,7 @@ impl Survey {
             groups: numbers.len() as u32,
             group_of,
             processes: self.processes(),
-            kinds: self.kinds,
-            operations: self.operations,
-            span: self.span,
-            largest: self.largest,
-            written: self.written,
+            ..self.found
         }
     }
 }
@@ -218,7 +200,7 @@ fn together(mut all: Vec<Prepared>) -> Vec<Prepared> {
 }
 
 /// Summary of the traces.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Found {
     /// Files that existed before, each once, with directories before their entries.
     pub before: Vec<Prepared>,

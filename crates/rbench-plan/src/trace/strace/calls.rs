@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use rbench_core::{By, Call, Nanos, linux};
 
 use super::text::{LEFT_OUT, OTHERS, WHENCE, flags, number, string};
-use super::{Descriptor, Early, FORKS, File, Finished, Shared, State, Taken};
+use super::{Descriptor, Early, FORKS, File, Finished, State, Taken};
 use crate::trace::names::{Unmapped, absolute};
 use crate::trace::{Kind, MODES, Name, Op, Other, Out, Outcome, Target, Told, why};
 
@@ -35,11 +35,8 @@ pub(super) struct Made<'c> {
     pid: u64,
     at: Nanos,
     call: &'c Finished,
-    /// Descriptors at the start of the call.
-    seen: HashMap<i64, Option<Descriptor>>,
-    /// Descriptors of the child of a `fork`, and the child if it has already appeared.
-    copy: Option<Shared>,
-    child: Option<u64>,
+    /// Effects from its start.
+    taken: Taken,
 }
 
 impl Made<'_> {
@@ -134,26 +131,18 @@ impl State {
         &mut self,
         (pid, at): (u64, Nanos),
         call: &Finished,
-        taken: Taken,
+        mut taken: Taken,
         (found, out): (&mut Vec<Op>, &mut Out),
     ) -> Result<(), String> {
-        let Taken {
-            seen,
-            early,
-            copy,
-            held,
-            child,
-        } = taken;
+        let (early, held) = (taken.early.take(), taken.held.take());
         let completed = Made {
             pid,
             at,
             call,
-            seen,
-            copy,
-            child,
+            taken,
         };
         // It has not created a process.
-        if let (Some(copy), None) = (copy, completed.succeeded()) {
+        if let (Some(copy), None) = (completed.taken.copy, completed.succeeded()) {
             self.drop_table(copy, pid, at, found);
         }
         let read = match early {
@@ -230,9 +219,7 @@ impl State {
             pid,
             at,
             call: &call,
-            seen: HashMap::new(),
-            copy: None,
-            child: None,
+            taken: Taken::default(),
         };
         match name {
             "close" => {
@@ -262,10 +249,10 @@ impl State {
             ("close", _) => return self.close(made),
             // A child that has already appeared may have ended since.
             ("clone" | "clone3" | "fork" | "vfork", Some(child))
-                if child > 0 && made.child != Some(child) =>
+                if child > 0 && made.taken.child != Some(child) =>
             {
                 if let Some(parent) = self.processes.get(&pid).cloned() {
-                    self.fork(&parent, child, &call.args.join(","), made.copy);
+                    self.fork(&parent, child, &call.args.join(","), made.taken.copy);
                 }
             }
             ("execve" | "execveat", Some(_)) => self.executed(pid, at, found),
@@ -458,7 +445,7 @@ impl State {
 
     /// The object of a number at the start of the call.
     fn descriptor(&mut self, made: &Made<'_>, fd: i64) -> Option<Descriptor> {
-        match made.seen.get(&fd) {
+        match made.taken.seen.get(&fd) {
             Some(seen) => seen.clone(),
             None => self.descriptors(made.pid)?.get(&fd).cloned(),
         }

@@ -11,7 +11,6 @@ use rbench_core::steady::Criterion;
 pub use arithmetic::evaluate;
 use arithmetic::is_expression;
 pub use pattern::Contents;
-use pattern::DataPattern;
 pub use priorities::PrioritySplit;
 
 mod arithmetic;
@@ -597,10 +596,9 @@ impl<'a> Given<'a> {
         one_of(self.text, &words)
     }
 
-    /// `verify_pattern`
+    /// `verify_pattern`: a pattern of data, in which the offset may stand (`%o`).
     pub fn verify_pattern(self) -> Result<VerifyPattern, String> {
-        let DataPattern { bytes, offsets } = self.data_pattern()?;
-        Ok(VerifyPattern { bytes, offsets })
+        pattern::read(self.text, self.files)
     }
 
     /// Processors: `0,2-4`.
@@ -609,14 +607,9 @@ impl<'a> Given<'a> {
         Ok(all.into_iter().map(|cpu| cpu as usize).collect())
     }
 
-    /// A pattern of data, in which the offset may stand (`%o`).
-    pub fn data_pattern(self) -> Result<DataPattern, String> {
-        pattern::read(self.text, self.files)
-    }
-
     /// A pattern of data that is the same everywhere.
     pub fn pattern(self) -> Result<Vec<u8>, String> {
-        let DataPattern { bytes, offsets } = self.data_pattern()?;
+        let VerifyPattern { bytes, offsets } = self.verify_pattern()?;
         if !offsets.is_empty() {
             return Err("%o (the offset) is not allowed here".to_owned());
         }

@@ -101,12 +101,12 @@ impl Checksum {
 /// Bytes of a header of fio 3.33, without its checksum of the data.
 pub const HEADER: u64 = 40;
 
-/// `verify_pattern`
+/// `verify_pattern`: bytes, in which the offset of the block may stand.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct VerifyPattern {
     /// The bytes, with zeros in place of offsets.
     pub bytes: Vec<u8>,
-    /// Positions of the offsets (`%o`): 8 bytes each, little-endian.
+    /// Positions of the offsets (`%o`), ascending: 8 bytes each, little-endian.
     pub offsets: Vec<usize>,
 }
 

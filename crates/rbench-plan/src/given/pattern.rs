@@ -7,20 +7,13 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use crate::jobs::VerifyPattern;
+
 /// Bytes of a pattern at most, as in fio from 3.35 on.
 const MOST: usize = 128 << 10;
 
 /// Bytes of an offset in a pattern: little-endian.
 pub const OFFSET_BYTES: usize = 8;
-
-/// A pattern that was read.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct DataPattern {
-    /// Its bytes; zeros where the offset of the block belongs.
-    pub bytes: Vec<u8>,
-    /// Places in it for the offset of the block (`%o`), ascending: each takes [`OFFSET_BYTES`].
-    pub offsets: Vec<usize>,
-}
 
 /// Contents of files by their names in patterns.
 pub type Contents = BTreeMap<PathBuf, Vec<u8>>;
@@ -55,8 +48,8 @@ pub fn quoted_files(text: &str) -> Vec<PathBuf> {
 ///
 /// # Errors
 /// A clause that says what is wrong with it.
-pub fn read(text: &str, files: Option<&Contents>) -> Result<DataPattern, String> {
-    let mut pattern = DataPattern::default();
+pub fn read(text: &str, files: Option<&Contents>) -> Result<VerifyPattern, String> {
+    let mut pattern = VerifyPattern::default();
     let mut rest = text.trim_start();
     while !rest.is_empty() {
         let (part, after) = part(rest)?;
@@ -70,7 +63,7 @@ pub fn read(text: &str, files: Option<&Contents>) -> Result<DataPattern, String>
     }
 }
 
-impl DataPattern {
+impl VerifyPattern {
     fn take(&mut self, part: Part<'_>, files: Option<&Contents>) -> Result<(), String> {
         match part {
             Part::Hex(digits) => {
@@ -184,6 +177,7 @@ fn hexadecimal(text: &str) -> Option<(Part<'_>, &str)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::check_error;
 
     fn files() -> Contents {
         let long = (0..16_384_u32).map(|n| (n % 251) as u8).collect();
@@ -230,8 +224,7 @@ mod tests {
         assert_eq!(got.bytes.len(), 1 + 16_384);
         assert_eq!(got.bytes[..3], [1, 0, 1]);
         let larger = Contents::from([("big".into(), vec![7; MOST + 1])]);
-        let why = read("'big'", Some(&larger)).expect_err("too long");
-        assert!(why.contains("more than 131072 bytes"), "{why}");
+        check_error(read("'big'", Some(&larger)), "more than 131072 bytes");
         let most = Contents::from([("big".into(), vec![7; MOST])]);
         assert!(read("'big'", Some(&most)).is_ok());
     }

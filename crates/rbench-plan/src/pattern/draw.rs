@@ -64,8 +64,14 @@ impl Choice {
                 Choice::Pareto(h.ln() / (1.0 - h).ln())
             }
             Distribution::Normal(percent) => Choice::Normal(percent / 100.0, 0.5),
-            Distribution::Zoned(zones) => Choice::Zoned(cumulate(zones)),
-            Distribution::ZonedBytes(zones) => Choice::ZonedBytes(places(zones)),
+            Distribution::Zoned(zones) => {
+                let space = zones.iter().map(|(_, share)| share).sum();
+                Choice::Zoned(cumulate(zones.iter().copied(), space))
+            }
+            Distribution::ZonedBytes(zones) => {
+                let zones = zones.iter().map(|(share, bytes)| (*share, *bytes as f64));
+                Choice::ZonedBytes(cumulate(zones, 1.0))
+            }
             Distribution::Centred(of, at) => match Choice::new(of, moves_on) {
                 Choice::Normal(deviation, _) => Choice::Normal(deviation, *at),
                 other => Choice::Centred(Box::new(other), *at),
@@ -147,40 +153,21 @@ fn within((from, to): (f64, f64), count: u64, stream: &mut Stream) -> u64 {
     low + stream.below(high - low)
 }
 
-/// Contiguous zones of these numbers of bytes.
-fn places(zones: &[(f64, u64)]) -> Vec<Zone> {
-    let accesses: f64 = zones.iter().map(|(share, _)| share).sum();
+/// Contiguous zones with these shares of the accesses and lengths, in units of `unit`.
+fn cumulate(zones: impl Iterator<Item = (f64, f64)> + Clone, unit: f64) -> Vec<Zone> {
+    let accesses: f64 = zones.clone().map(|(share, _)| share).sum();
     let (mut upto, mut from) = (0.0, 0.0);
-    let zone = |(access, bytes): &(f64, u64)| {
+    let zone = |(access, length): (f64, f64)| {
         upto += access / accesses;
         let start = from;
-        from += *bytes as f64;
+        from += length / unit;
         Zone {
             upto,
             from: start,
             to: from,
         }
     };
-    zones.iter().map(zone).collect()
-}
-
-fn cumulate(zones: &[(f64, f64)]) -> Vec<Zone> {
-    let accesses: f64 = zones.iter().map(|(share, _)| share).sum();
-    let space: f64 = zones.iter().map(|(_, share)| share).sum();
-    let (mut upto, mut from) = (0.0, 0.0);
-    zones
-        .iter()
-        .map(|(access, size)| {
-            upto += access / accesses;
-            let start = from;
-            from += size / space;
-            Zone {
-                upto,
-                from: start,
-                to: from,
-            }
-        })
-        .collect()
+    zones.map(zone).collect()
 }
 
 fn normal((deviation, mean): (f64, f64), count: u64, stream: &mut Stream) -> u64 {

@@ -3,6 +3,7 @@
 use super::super::PlanError;
 use super::super::blocks::Options;
 use crate::jobs::{BlockSizes, Each, Files, Pattern};
+use crate::pattern::smallest;
 use crate::spec::fio::{Settings, Split};
 
 /// Block size without an option.
@@ -10,21 +11,6 @@ const BLOCK: u64 = 4096;
 
 /// Blocks and places of O_DIRECT are multiples of it at least.
 const SECTOR: u64 = 512;
-
-/// The smallest and the largest block.
-pub(super) fn bounds(sizes: &BlockSizes) -> (u64, u64) {
-    match sizes {
-        BlockSizes::Fixed(size) => (*size, *size),
-        BlockSizes::Range { min, max } | BlockSizes::Unaligned { min, max } => (*min, *max),
-        BlockSizes::Split(parts) => {
-            let sizes = || parts.iter().map(|(size, _)| *size);
-            (
-                sizes().min().unwrap_or(BLOCK),
-                sizes().max().unwrap_or(BLOCK),
-            )
-        }
-    }
-}
 
 /// The options that give block sizes.
 const OPTIONS: Options = Options {
@@ -55,9 +41,9 @@ pub(super) fn sizes(s: &Settings) -> Result<Each<BlockSizes>, PlanError> {
 /// `blockalign`, or the smallest block.
 pub(super) fn align(s: &Settings, sizes: &Each<BlockSizes>) -> Each<u64> {
     Each {
-        read: s.blockalign.read.unwrap_or(bounds(&sizes.read).0),
-        write: s.blockalign.write.unwrap_or(bounds(&sizes.write).0),
-        trim: s.blockalign.trim.unwrap_or(bounds(&sizes.trim).0),
+        read: s.blockalign.read.unwrap_or(smallest(&sizes.read)),
+        write: s.blockalign.write.unwrap_or(smallest(&sizes.write)),
+        trim: s.blockalign.trim.unwrap_or(smallest(&sizes.trim)),
     }
 }
 
@@ -65,7 +51,7 @@ pub(super) fn align(s: &Settings, sizes: &Each<BlockSizes>) -> Each<u64> {
 pub(super) fn smallest_block(pattern: &Pattern) -> u64 {
     let Each { read, write, trim } = &pattern.sizes;
     let directions = pattern.directions;
-    let of = |wanted: bool, sizes| if wanted { bounds(sizes).0 } else { u64::MAX };
+    let of = |wanted: bool, sizes| if wanted { smallest(sizes) } else { u64::MAX };
     of(directions.read, read)
         .min(of(directions.write, write))
         .min(of(directions.trim, trim))

@@ -1,8 +1,8 @@
 //! Rules for offsets besides their order: the number after `rw`, `zonemode`, `bs_is_seq_rand`.
 
 use super::super::PlanError;
-use super::blocks::bounds;
 use crate::jobs::{BlockSizes, Course, Directions, Distribution, Each, Sequel, Zones};
+use crate::pattern::smallest;
 use crate::spec::fio::Settings;
 
 /// The course of a job; `sizes` become those of what it moves where `bs_is_seq_rand`
@@ -83,7 +83,7 @@ fn zones(s: &Settings, notes: &mut Vec<String>) -> Result<Option<Zones>, PlanErr
 pub(super) fn overlaps(sizes: &Each<BlockSizes>, align: Each<u64>) -> bool {
     let of = |sizes: &BlockSizes, align| match sizes {
         BlockSizes::Unaligned { .. } => true,
-        sizes => bounds(sizes).0 != align,
+        sizes => smallest(sizes) != align,
     };
     let Each { read, write, trim } = sizes;
     of(read, align.read) || of(write, align.write) || of(trim, align.trim)

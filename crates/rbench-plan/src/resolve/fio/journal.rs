@@ -5,10 +5,9 @@ use rbench_core::plain;
 use std::path::PathBuf;
 
 use super::super::PlanError;
-use super::blocks::bounds;
 use super::verify::divisor;
 use crate::jobs::JobPlan;
-use crate::pattern::shares_files;
+use crate::pattern::{shares_files, smallest};
 use crate::verify::Verify;
 
 /// Bytes of a block at least, for its stamp.
@@ -36,7 +35,7 @@ pub(super) fn journal(
         if !job.pattern.directions.write {
             continue;
         }
-        if let Some(why) = unfit(job, ranks) {
+        if let Err(PlanError(why)) = check(job, ranks) {
             refuse!("job '{}': --ack-journal {why}", plain(&job.name));
         }
         job.verify = Some(Verify::stamped(divisor(&job.pattern.sizes.write)));
@@ -51,51 +50,40 @@ pub(super) fn journal(
     Ok(Some(path.clone()))
 }
 
-/// The reason why a journal cannot cover the blocks of `job`, as the rest of a sentence.
-fn unfit(job: &JobPlan, ranks: u32) -> Option<String> {
+/// Checks that a journal can cover the blocks of `job`. The reason is the rest of a sentence.
+fn check(job: &JobPlan, ranks: u32) -> Result<(), PlanError> {
     let block = divisor(&job.pattern.sizes.write);
-    let (files, pattern) = (&job.files, &job.pattern);
+    let (files, pattern, shares) = (&job.files, &job.pattern, &job.files.shares);
     let workers = u64::from(job.numjobs) * u64::from(ranks);
     let increment = match workers {
         1 => 0,
         _ => files.offset_increment,
     };
-    let why = if pattern.directions.read || pattern.directions.trim {
-        "needs jobs that only write: rw=write or randwrite"
-    } else if job.names.is_some() {
-        "needs an engine that writes data"
-    } else if job.verify.is_some() {
-        "and verify cannot be combined: both write their headers into the blocks"
-    } else if files.size.1 == 0 {
-        "needs size"
-    } else if files.shares.offset.is_some()
-        || files.shares.increment.is_some()
-        || files.shares.append
-    {
-        "needs offset and offset_increment in bytes, and no file_append"
-    } else if shares_files(files) && workers > 1 {
-        "needs separate files for each worker: give no filename, or use $jobnum in filename_format"
-    } else if files.overwrite {
-        "and overwrite cannot be combined: files that are laid out have no stamps"
-    } else if files.unlink || files.unlink_each_loop {
-        "cannot be combined with unlink or unlink_each_loop: the synced data would be removed"
-    } else if files.fill {
-        "and fill_device cannot be combined: the final file size is unknown"
-    } else if !pattern.course.is_plain() {
-        "needs sequential or random blocks, without a number after rw, zones or bs_is_seq_rand"
-    } else if block < BLOCK_MIN {
-        return Some(format!(
-            "needs block sizes (bs) that are multiples of {BLOCK_MIN} bytes, for the stamps"
-        ));
-    } else if block != bounds(&pattern.sizes.write).0 {
-        "needs block sizes (bs) that are multiples of the smallest one"
-    } else if [files.offset, increment, pattern.align.write]
-        .iter()
-        .any(|place| !place.is_multiple_of(block))
-    {
-        "needs offset, offset_increment and blockalign to be multiples of the block size (bs)"
-    } else {
-        return None;
-    };
-    Some(why.to_owned())
+    let mut places = [files.offset, increment, pattern.align.write].into_iter();
+    refuse_if! {
+        pattern.directions.read || pattern.directions.trim =>
+            "needs jobs that only write: rw=write or randwrite";
+        job.names.is_some() => "needs an engine that writes data";
+        job.verify.is_some() =>
+            "and verify cannot be combined: both write their headers into the blocks";
+        files.size.1 == 0 => "needs size";
+        shares.offset.is_some() || shares.increment.is_some() || shares.append =>
+            "needs offset and offset_increment in bytes, and no file_append";
+        shares_files(files) && workers > 1 =>
+            "needs separate files for each worker: give no filename, or use $jobnum in filename_format";
+        files.overwrite =>
+            "and overwrite cannot be combined: files that are laid out have no stamps";
+        files.unlink || files.unlink_each_loop =>
+            "cannot be combined with unlink or unlink_each_loop: the synced data would be removed";
+        files.fill => "and fill_device cannot be combined: the final file size is unknown";
+        !pattern.course.is_plain() =>
+            "needs sequential or random blocks, without a number after rw, zones or bs_is_seq_rand";
+        block < BLOCK_MIN =>
+            "needs block sizes (bs) that are multiples of {BLOCK_MIN} bytes, for the stamps";
+        block != smallest(&pattern.sizes.write) =>
+            "needs block sizes (bs) that are multiples of the smallest one";
+        places.any(|place| !place.is_multiple_of(block)) =>
+            "needs offset, offset_increment and blockalign to be multiples of the block size (bs)";
+    }
+    Ok(())
 }

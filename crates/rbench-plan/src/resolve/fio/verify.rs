@@ -1,9 +1,9 @@
 //! `verify` and its companions.
 
 use super::super::PlanError;
-use super::blocks::bounds;
 use super::trims;
 use crate::jobs::{BlockSizes, Carries, Checksum, FioLayout, Pace, Pattern, Verify};
+use crate::pattern::{largest, smallest};
 use crate::spec::fio::{Check, Settings};
 use crate::verify::HEADER;
 
@@ -108,14 +108,14 @@ fn interval(s: &Settings, pattern: &Pattern, notes: &mut Vec<String>) -> u64 {
     } else {
         &pattern.sizes.read
     };
-    let (smallest, _) = bounds(sizes);
+    let least = smallest(sizes);
     let divisor = divisor(sizes);
     let reads = match pattern.directions.read {
-        true => bounds(&pattern.sizes.read).0,
+        true => smallest(&pattern.sizes.read),
         false => u64::MAX,
     };
-    let asked = s.verify_interval.unwrap_or(smallest).max(1);
-    let mut interval = asked.min(smallest).min(reads);
+    let asked = s.verify_interval.unwrap_or(least).max(1);
+    let mut interval = asked.min(least).min(reads);
     if !divisor.is_multiple_of(interval) {
         interval = divisor;
     }
@@ -132,10 +132,7 @@ pub(super) fn divisor(sizes: &BlockSizes) -> u64 {
     match sizes {
         BlockSizes::Split(parts) => parts.iter().fold(0, |all, (size, _)| gcd(all, *size)),
         BlockSizes::Unaligned { .. } => 1,
-        BlockSizes::Fixed(_) | BlockSizes::Range { .. } => {
-            let (smallest, largest) = bounds(sizes);
-            gcd(smallest, largest)
-        }
+        BlockSizes::Fixed(_) | BlockSizes::Range { .. } => gcd(smallest(sizes), largest(sizes)),
     }
 }
 

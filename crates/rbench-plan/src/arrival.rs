@@ -5,6 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use rbench_core::random::{key, mix};
 use rbench_core::{Nanos, Rank};
 
+use crate::refusal::PlanError;
+
 /// The distribution of intended starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
 pub enum Arrival {
@@ -32,6 +34,18 @@ pub struct OpenLoop {
     pub rate: f64,
     /// Distribution of their starts.
     pub arrival: Arrival,
+}
+
+/// Checks operations per second.
+///
+/// # Errors
+/// A sentence that names the option.
+pub fn check_rate(flag: &str, rate: f64) -> Result<(), PlanError> {
+    refuse_if! {
+        !(1e-3..=1e9).contains(&rate) =>
+            "{flag} {rate} is not a number of operations a second between 0.001 and 1,000,000,000";
+    }
+    Ok(())
 }
 
 /// The intended starts of the operations of all workers of a rank, counted from the common start.

@@ -4,7 +4,7 @@
 
 use std::ffi::OsString;
 
-use crate::series::{Cell, Selection};
+use crate::series::{Cell, Selection, Words};
 
 mod ini;
 mod keys;
@@ -72,56 +72,49 @@ pub fn cells(settings: &Settings, places: Places<'_>) -> Vec<Cell> {
 
 /// The command line of a phase, after the program's name.
 fn words(phase: &Phase, settings: &Settings, places: Places<'_>) -> Vec<OsString> {
-    let mut words: Vec<String> = Vec::new();
-    let mut add = |text: &str| words.extend(text.split(' ').map(str::to_owned));
-    let stonewall = settings.stonewall_s().to_string();
-    match phase.name {
-        "find" => {
-            add("find");
-            words.push(places.data.to_owned());
-            words.extend(["-newer".to_owned(), places.stamp()]);
-            words.extend(["-size", "3901c", "-name", "*01*"].map(str::to_owned));
-        }
-        "ior-rnd4K-easy-read" => {
-            add("ior -C -Q 2 -g -k -F -t 4096 -b 4096 -s -1 -z -r --stoneWallingWearOut");
-            add(&format!("-G {SEED_EASY} -D {stonewall}"));
-            words.extend(["-o".to_owned(), ior_file(phase, places)]);
-        }
+    let stonewall = settings.stonewall_s();
+    let mut words = match phase.name {
+        "find" => Words::default()
+            .with("find", places.data)
+            .with("-newer", places.stamp())
+            .and("-size 3901c -name *01*"),
+        "ior-rnd4K-easy-read" => Words::default()
+            .and("ior -C -Q 2 -g -k -F -t 4096 -b 4096 -s -1 -z -r --stoneWallingWearOut")
+            .and(&format!("-G {SEED_EASY} -D {stonewall}"))
+            .with("-o", ior_file(phase, places)),
         _ if phase.files.starts_with("ior") => {
-            words = ior(phase, settings, places);
-            words.extend(match phase.writes() {
-                true => ["-w", "--stoneWallingWearOut", "-D", &stonewall]
-                    .map(str::to_owned)
-                    .to_vec(),
-                false => ["-r", "-R"].map(str::to_owned).to_vec(),
-            });
+            let words = ior(phase, settings, places);
+            match phase.writes() {
+                true => words.and(&format!("-w --stoneWallingWearOut -D {stonewall}")),
+                false => words.and("-r -R"),
+            }
         }
-        _ => {
-            words = mdtest(phase, settings, places);
-            words.extend(match phase.name {
+        name => {
+            let words = mdtest(phase, settings, places);
+            match name {
                 "mdtest-easy-write" | "mdtest-hard-write" => {
-                    ["-C", "-Y", "-W", &stonewall].map(str::to_owned).to_vec()
+                    words.and(&format!("-C -Y -W {stonewall}"))
                 }
-                "mdtest-easy-stat" | "mdtest-hard-stat" => vec!["-T".to_owned()],
-                "mdtest-hard-read" => vec!["-E".to_owned(), "-X".to_owned()],
-                _ => vec!["-r".to_owned()],
-            });
+                "mdtest-easy-stat" | "mdtest-hard-stat" => words.and("-T"),
+                "mdtest-hard-read" => words.and("-E -X"),
+                _ => words.and("-r"),
+            }
         }
-    }
+    };
     if phase.name != "find" {
-        words.extend(["--dataPacketType".to_owned(), settings.packet().to_owned()]);
+        words = words.with("--dataPacketType", settings.packet());
         if settings.direct(phase) {
-            words.push("--posix.odirect".to_owned());
+            words = words.and("--posix.odirect");
         }
     }
     // The maximum size does not fit anywhere: the stonewall ends the phase.
     if phase.writes() {
-        words.push("--overfill".to_owned());
+        words = words.and("--overfill");
     }
     if settings.drops_caches() {
-        words.push("--drop-caches".to_owned());
+        words = words.and("--drop-caches");
     }
-    words.into_iter().map(OsString::from).collect()
+    words.0
 }
 
 fn ior_file(phase: &Phase, places: Places<'_>) -> String {
@@ -132,53 +125,42 @@ fn ior_file(phase: &Phase, places: Places<'_>) -> String {
     format!("{}/{name}", places.of(phase.files))
 }
 
-fn ior(phase: &Phase, settings: &Settings, places: Places<'_>) -> Vec<String> {
-    let mut words: Vec<String> = ["ior", "-C", "-Q", "1", "-g", "-k", "-e"]
-        .map(str::to_owned)
-        .to_vec();
-    let easy = phase.files == "ior-easy";
-    let seed = if easy { SEED_EASY } else { SEED_HARD };
-    words.extend(["-G".to_owned(), seed.to_owned()]);
-    words.extend(match easy {
-        true => vec![
-            "-t".to_owned(),
-            settings.value("ior-easy", "transferSize").to_owned(),
-            "-b".to_owned(),
-            settings.value("ior-easy", "blockSize").to_owned(),
-        ],
-        false => ["-t", "47008", "-b", "47008", "-s"]
-            .into_iter()
-            .chain([settings.value("ior-hard", "segmentCount")])
-            .map(str::to_owned)
-            .collect(),
-    });
-    if easy && settings.is_true("ior-easy", "filePerProc") {
-        words.push("-F".to_owned());
-    }
-    words.extend(["-o".to_owned(), ior_file(phase, places)]);
-    words.extend([
-        "--stoneWallingStatusFile".to_owned(),
-        places.status(phase.files),
-    ]);
+fn ior(phase: &Phase, settings: &Settings, places: Places<'_>) -> Words {
+    let words = Words::default().and("ior -C -Q 1 -g -k -e");
+    let words = match phase.files == "ior-easy" {
+        true => words
+            .with("-G", SEED_EASY)
+            .with("-t", settings.value("ior-easy", "transferSize"))
+            .with("-b", settings.value("ior-easy", "blockSize"))
+            .and(match settings.is_true("ior-easy", "filePerProc") {
+                true => "-F",
+                false => "",
+            }),
+        false => words
+            .with("-G", SEED_HARD)
+            .and("-t 47008 -b 47008")
+            .with("-s", settings.value("ior-hard", "segmentCount")),
+    };
     words
+        .with("-o", ior_file(phase, places))
+        .with("--stoneWallingStatusFile", places.status(phase.files))
 }
 
-fn mdtest(phase: &Phase, settings: &Settings, places: Places<'_>) -> Vec<String> {
-    let mut words = vec!["mdtest".to_owned()];
-    words.extend(["-n".to_owned(), settings.value(phase.files, "n").to_owned()]);
-    let options: &[&str] = match phase.files {
-        "mdtest-easy" => &["-u", "-L", "-G", SEED_EASY],
-        _ => &["-t", "-w", "3901", "-e", "3901", "-G", SEED_HARD],
+fn mdtest(phase: &Phase, settings: &Settings, places: Places<'_>) -> Words {
+    let words = Words::default().and("mdtest");
+    let words = words.with("-n", settings.value(phase.files, "n"));
+    let words = match phase.files {
+        "mdtest-easy" => words.and("-u -L").with("-G", SEED_EASY),
+        _ => words.and("-t -w 3901 -e 3901").with("-G", SEED_HARD),
     };
-    words.extend(options.iter().map(|word| (*word).to_owned()));
-    words.extend(["-F", "-N", "1"].map(str::to_owned));
+    let mut words = words.and("-F -N 1");
     let most = settings.value(phase.files, "files-per-dir");
     if !most.is_empty() {
-        words.extend(["-I".to_owned(), most.to_owned()]);
+        words = words.with("-I", most);
     }
-    words.extend(["-d".to_owned(), places.of(phase.files)]);
-    words.extend(["-x".to_owned(), places.status(phase.files)]);
     words
+        .with("-d", places.of(phase.files))
+        .with("-x", places.status(phase.files))
 }
 
 #[cfg(test)]

@@ -6,8 +6,9 @@ use std::ffi::OsString;
 use rbench_core::Nanos;
 use rbench_core::random::key;
 
-use crate::arrival::Arrival;
-use crate::series::{SeriesError, has_option, named, set_option};
+use crate::arrival::{Arrival, check_rate};
+use crate::refusal::PlanError;
+use crate::series::{has_option, named, set_option};
 
 /// Operations that must lie above a percentile to make it reliable.
 const ABOVE_PERCENTILE: f64 = 100.0;
@@ -134,8 +135,7 @@ impl Asked {
     ///
     /// # Errors
     /// A sentence that names the option at fault.
-    pub fn resolve(&self) -> Result<Search, SeriesError> {
-        let refuse = |text: String| Err(SeriesError(text));
+    pub fn resolve(&self) -> Result<Search, PlanError> {
         let mut objective = Objective {
             row: self.row.clone(),
             ..Objective::default()
@@ -143,45 +143,30 @@ impl Asked {
         let mut errors = None;
         for slo in &self.slo {
             match *slo {
-                Slo::Errors(_) if errors.is_some() => {
-                    return refuse("--slo errors is given twice".to_owned());
-                }
+                Slo::Errors(_) if errors.is_some() => refuse!("--slo errors is given twice"),
                 Slo::Errors(share) => errors = Some(share),
                 Slo::Time(limit) => {
                     let name = limit.figure.name();
-                    if objective.limits.iter().any(|l| l.figure == limit.figure) {
-                        return refuse(format!("--slo {name} is given twice"));
+                    refuse_if! {
+                        objective.limits.iter().any(|l| l.figure == limit.figure) =>
+                            "--slo {name} is given twice";
                     }
                     objective.limits.push(limit);
                 }
             }
         }
         objective.errors = errors.unwrap_or(0.0);
-        let rates = [("--from", self.from), ("--to", self.to)];
-        for (flag, rate) in rates
-            .iter()
-            .filter_map(|(flag, rate)| Some((flag, (*rate)?)))
-        {
-            if !(1e-3..=1e9).contains(&rate) {
-                return refuse(format!(
-                    "{flag} {rate} is not a number of operations a second between 0.001 and 1,000,000,000"
-                ));
-            }
+        for (flag, rate) in [("--from", self.from), ("--to", self.to)] {
+            rate.map_or(Ok(()), |rate| check_rate(flag, rate))?;
         }
-        if let (Some(from), Some(to)) = (self.from, self.to)
-            && from > to
-        {
-            return refuse(format!("--from {from} is more than --to {to}"));
+        if let (Some(from), Some(to)) = (self.from, self.to) {
+            refuse_if!(from > to => "--from {from} is more than --to {to}");
         }
         let precision = self.precision.unwrap_or(PRECISION);
-        if !(0.005..=0.5).contains(&precision) {
-            return refuse(format!(
-                "--precision {}% is not between 0.5% and 50%",
-                precision * 100.0
-            ));
-        }
-        if self.time == Some(Nanos(0)) {
-            return refuse("--time must be longer than 0".to_owned());
+        refuse_if! {
+            !(0.005..=0.5).contains(&precision) =>
+                "--precision {}% is not between 0.5% and 50%", precision * 100.0;
+            self.time == Some(Nanos(0)) => "--time must be longer than 0";
         }
         Ok(Search {
             objective,
@@ -487,22 +472,20 @@ impl Form {
     ///
     /// # Errors
     /// A sentence, if it has no rate, or already has options that the search sets.
-    pub fn of(words: &[OsString]) -> Result<Form, SeriesError> {
+    pub fn of(words: &[OsString]) -> Result<Form, PlanError> {
         named(words, WORKLOADS)?;
         let name = words.first().map(|word| word.to_string_lossy());
         let form = match name.as_deref() {
             Some("io" | "meta" | "mix") => Form::Native,
             Some("fio") => Form::Fio,
-            other => {
-                return Err(SeriesError(format!(
-                    "knee needs the workload {WORKLOADS}: {} has no rate{}",
-                    other.unwrap_or("this"),
-                    match other {
-                        Some("mdtest" | "ops") => "; its operations are also phases of meta",
-                        _ => "",
-                    }
-                )));
-            }
+            other => refuse!(
+                "knee needs the workload {WORKLOADS}: {} has no rate{}",
+                other.unwrap_or("this"),
+                match other {
+                    Some("mdtest" | "ops") => "; its operations are also phases of meta",
+                    _ => "",
+                }
+            ),
         };
         let decided: &[&str] = match form {
             Form::Native => &["rate", "arrival", "time", "steadystate", "ss"],
@@ -516,7 +499,7 @@ impl Form {
             ],
         };
         match decided.iter().find(|key| has_option(key, words)) {
-            Some(key) => Err(SeriesError(format!(
+            Some(key) => refuse!(
                 "the workload has --{key}, which knee sets itself: remove it{}",
                 match *key {
                     "time" | "runtime" =>
@@ -524,7 +507,7 @@ impl Form {
                     "arrival" | "rate_process" => " (give --arrival before --)",
                     _ => "",
                 }
-            ))),
+            ),
             None => Ok(form),
         }
     }

@@ -8,6 +8,9 @@
 #[macro_use(each)]
 extern crate rbench_core;
 
+#[macro_use]
+mod refusal;
+
 pub mod arrival;
 pub mod cache;
 pub mod demand;
@@ -46,10 +49,9 @@ pub use find::FindPlan;
 pub use io::IoPlan;
 pub use meta::MetaPlan;
 pub use mix::MixPlan;
+pub use refusal::PlanError;
 pub use replay::ReplayPlan;
-pub use resolve::{
-    Facts, Limits, PhaseCommands, Plan, PlanError, Until, Work, resolve, task_counts,
-};
+pub use resolve::{Facts, Limits, PhaseCommands, Plan, Until, Work, resolve, task_counts};
 pub use spec::Spec;
 
 #[cfg(test)]

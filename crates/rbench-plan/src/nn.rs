@@ -1,12 +1,12 @@
 //! The ladder of `rbench nn`: NNBench's operations with increasing numbers of
 //! workers.
 
-use std::ffi::OsString;
 use std::path::PathBuf;
 
 use rbench_core::Bytes;
 
-use crate::series::{Cell, Selection, SeriesError};
+use crate::refusal::PlanError;
+use crate::series::{Cell, Selection, Words};
 
 /// The default numbers of workers.
 const LADDER: [u32; 10] = [10, 20, 30, 40, 50, 60, 70, 80, 90, 100];
@@ -37,26 +37,20 @@ impl Asked {
     ///
     /// # Errors
     /// A sentence that names the option.
-    pub fn cells(&self, ranks: u32) -> Result<Vec<Cell>, SeriesError> {
+    pub fn cells(&self, ranks: u32) -> Result<Vec<Cell>, PlanError> {
         let ladder = self.ladder.clone().unwrap_or_else(|| LADDER.to_vec());
         let most = ranks.saturating_mul(WORKERS_MAX);
         let mut before = 0;
         for workers in &ladder {
-            if *workers == 0 || *workers > most {
-                return Err(SeriesError(format!(
-                    "--ladder {workers} is not a number of workers from 1 to {most} ({WORKERS_MAX} per rank)"
-                )));
-            }
-            if *workers <= before {
-                return Err(SeriesError(format!(
-                    "--ladder {before},{workers}: each number must be larger than the previous one"
-                )));
+            refuse_if! {
+                *workers == 0 || *workers > most =>
+                    "--ladder {workers} is not a number of workers from 1 to {most} ({WORKERS_MAX} per rank)";
+                *workers <= before =>
+                    "--ladder {before},{workers}: each number must be larger than the previous one";
             }
             before = *workers;
         }
-        if self.files == Some(0) {
-            return Err(SeriesError("--files must be at least 1".to_owned()));
-        }
+        refuse_if!(self.files == Some(0) => "--files must be at least 1");
         Ok(ladder.iter().map(|n| self.cell(*n, ranks)).collect())
     }
 
@@ -65,30 +59,24 @@ impl Asked {
         // A directory for each worker: items are spread evenly over the leaves.
         let leaves = workers.div_ceil(taking_part);
         let bytes = self.bytes.unwrap_or(Bytes(0)).0;
-        let mut words: Vec<OsString> = vec!["meta".into()];
-        let mut add = |flag: &str, value: OsString| words.extend([flag.into(), value]);
+        let files = self.files.unwrap_or(FILES);
+        let mut words = Words::default().and("meta");
         if let Some(dir) = &self.dir {
-            add("--dir", dir.clone().into());
+            words = words.with("--dir", dir);
         }
-        let numbers = [
-            ("--workers", u64::from(workers)),
-            ("--branch", u64::from(leaves)),
-            ("--depth", 1),
-            ("--items", self.files.unwrap_or(FILES)),
-            ("--write", bytes),
-            ("--read", bytes),
-        ];
-        numbers
-            .iter()
-            .for_each(|(flag, n)| add(flag, n.to_string().into()));
-        add("--phases", PHASES.into());
-        let switches = ["leaf-only", "files-only"];
-        let switches = switches.iter().chain(&self.switches);
-        words.extend(switches.map(|name| OsString::from(format!("--{name}"))));
+        words = words
+            .and(&format!(
+                "--workers {workers} --branch {leaves} --depth 1 --items {files}"
+            ))
+            .and(&format!("--write {bytes} --read {bytes} --phases {PHASES}"))
+            .and("--leaf-only --files-only");
+        for name in &self.switches {
+            words = words.and(&format!("--{name}"));
+        }
         Cell {
             name: format!("workers={workers}"),
             values: vec![("workers".to_owned(), workers.to_string())],
-            words,
+            words: words.0,
             selection: Selection {
                 ranks: (workers < ranks).then_some(workers),
                 ..Selection::default()
@@ -100,6 +88,7 @@ impl Asked {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::check_error;
 
     fn cells(ladder: &[u32], ranks: u32) -> Result<Vec<Cell>, String> {
         let asked = Asked {
@@ -135,8 +124,7 @@ mod tests {
             (vec![20, 10], "--ladder 20,10"),
             (vec![10, 10], "--ladder 10,10"),
         ] {
-            let error = cells(&ladder, 12).expect_err("refused");
-            assert!(error.contains(words), "{error}");
+            check_error(cells(&ladder, 12), words);
         }
     }
 }

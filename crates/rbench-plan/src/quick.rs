@@ -1,12 +1,12 @@
 //! The table of `juicefs bench` as runs: writing and reading big files; writing,
 //! reading and checking the attributes of small files.
 
-use std::ffi::OsString;
 use std::path::PathBuf;
 
 use rbench_core::Bytes;
 
-use crate::series::{Cell, SeriesError};
+use crate::refusal::PlanError;
+use crate::series::{Cell, Words};
 
 /// Name of the cell with the big files.
 pub const BIG: &str = "big files";
@@ -67,83 +67,59 @@ impl Quick {
     ///
     /// # Errors
     /// A sentence that names the option that prevents all runs.
-    pub fn cells(&self) -> Result<Vec<Cell>, SeriesError> {
-        let refused = |text: &str| Err(SeriesError(text.to_owned()));
-        if self.block.0 == 0 {
-            return refused("--block-size must be at least 1");
-        }
-        if self.threads == 0 {
-            return refused("--threads must be at least 1");
+    pub fn cells(&self) -> Result<Vec<Cell>, PlanError> {
+        refuse_if! {
+            self.block.0 == 0 => "--block-size must be at least 1";
+            self.threads == 0 => "--threads must be at least 1";
         }
         let mut cells = Vec::new();
         if self.big.0 > 0 {
-            cells.push(self.cell(BIG, &self.big_words()));
+            cells.push(self.cell(BIG, self.big_words()));
         }
         if self.small.0 > 0 && self.small_files > 0 {
-            cells.push(self.cell(SMALL, &self.small_words()));
+            cells.push(self.cell(SMALL, self.small_words()));
         }
-        match cells.is_empty() {
-            true => refused("nothing to write: enable big or small files"),
-            false => Ok(cells),
-        }
+        refuse_if!(cells.is_empty() => "nothing to write: enable big or small files");
+        Ok(cells)
     }
 
     /// A file up to the size of a block is a single block; a larger one is rounded up
     /// to whole blocks.
-    fn big_words(&self) -> Vec<String> {
+    fn big_words(&self) -> Words {
         let (size, block) = (self.big.0, self.block.0);
         let block = block.min(size);
         let size = size.div_ceil(block).saturating_mul(block);
-        words(&[
-            ("io", ""),
-            ("--rw", "write,read"),
-            ("--bs", &block.to_string()),
-            ("--size", &size.to_string()),
+        Words::default()
+            .and(&format!("io --rw write,read --bs {block} --size {size}"))
             // Like in `juicefs bench`, data written by a close counts, and the data is generated
             // only once.
-            ("--fsync", "close"),
-            ("--no-refill", ""),
-        ])
+            .and("--fsync close --no-refill")
     }
 
-    fn small_words(&self) -> Vec<String> {
-        let size = self.small.0.to_string();
+    fn small_words(&self) -> Words {
+        let size = self.small.0;
         let files = self.small_files.saturating_mul(u64::from(self.threads));
-        words(&[
-            ("meta", ""),
-            ("--files-only", ""),
-            ("--depth", "0"),
-            ("--items", &files.to_string()),
-            ("--write", &size),
-            ("--read", &size),
-            ("--phases", "tree-create,file-create,file-stat,file-read"),
-        ])
+        Words::default()
+            .and(&format!("meta --files-only --depth 0 --items {files}"))
+            .and(&format!("--write {size} --read {size}"))
+            .and("--phases tree-create,file-create,file-stat,file-read")
     }
 
-    fn cell(&self, name: &str, own: &[String]) -> Cell {
-        let mut words: Vec<OsString> = own.iter().map(OsString::from).collect();
-        words.extend(["--threads".into(), self.threads.to_string().into()]);
-        words.push("--client-counters".into());
+    fn cell(&self, name: &str, own: Words) -> Cell {
+        let threads = self.threads;
+        let mut words = own.and(&format!("--threads {threads} --client-counters"));
         if self.drop_caches {
-            words.push("--drop-caches".into());
+            words = words.and("--drop-caches");
         }
         if let Some(dir) = &self.dir {
-            words.extend(["--dir".into(), dir.into()]);
+            words = words.with("--dir", dir);
         }
         Cell {
             name: name.to_owned(),
-            words,
+            words: words.0,
             ..Cell::default()
         }
     }
-}
-
-/// Options and their values; empty values are omitted.
-fn words(options: &[(&str, &str)]) -> Vec<String> {
-    let all = options.iter().flat_map(|(option, value)| [*option, *value]);
-    all.filter(|word| !word.is_empty())
-        .map(str::to_owned)
-        .collect()
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use rbench_core::timeline::INTERVAL;
 use rbench_core::{Bytes, Nanos, OpKind, plain, plain_lines};
 
-use crate::arrival::{Arrival, OpenLoop};
+use crate::arrival::{Arrival, OpenLoop, check_rate};
 use crate::find::FindPlan;
 use crate::io::IoPlan;
 use crate::jobs::{FileNames, JobsPlan};
@@ -15,6 +15,7 @@ use crate::meta::{
     Showing, UNTIL_THE_DEADLINE, with_needed,
 };
 use crate::mix::MixPlan;
+use crate::refusal::PlanError;
 use crate::replay::ReplayPlan;
 use crate::shift;
 use crate::spec::{self, Spec, Workload};
@@ -24,19 +25,6 @@ use crate::tree::{Forest, ItemKind, NATIVE, PATH_MAX, Paths, Private, Shape};
 const INTERVAL_MIN: Nanos = Nanos(10_000_000);
 /// The longest `--interval`.
 const INTERVAL_MAX: Nanos = Nanos(60_000_000_000);
-
-macro_rules! refuse {
-    ($($arg:tt)*) => { return Err(PlanError(format!($($arg)*))) };
-}
-
-/// Refuses the first of these conditions that holds: `condition => "sentence";`, a row each.
-macro_rules! refuse_if {
-    ($($wrong:expr => $sentence:literal $(, $value:expr)*);+ $(;)?) => {
-        $(if $wrong {
-            refuse!($sentence $(, $value)*);
-        })+
-    };
-}
 
 mod blocks;
 mod find;
@@ -112,18 +100,6 @@ impl Facts {
             Work::Jobs(jobs) => Ok((jobs, plan.notes)),
             other => panic!("{other:?}"),
         }
-    }
-}
-
-/// The reason why a Spec cannot be done: one sentence that names the option.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct PlanError(pub String);
-
-impl PlanError {
-    /// Escapes control characters, as names from the user may contain anything.
-    fn plain(self) -> PlanError {
-        PlanError(plain(&self.0).into_owned())
     }
 }
 
@@ -714,19 +690,13 @@ fn phases(meta: &spec::Meta, notes: &mut Vec<String>) -> Result<Vec<PhaseKind>, 
 
 /// The open loop of `--rate` and `--arrival`.
 fn open_loop(rate: Option<f64>, arrival: Option<Arrival>) -> Result<Option<OpenLoop>, PlanError> {
-    match (rate, arrival) {
-        (None, None) => Ok(None),
-        (None, Some(_)) => refuse!("--arrival needs --rate"),
-        (Some(rate), _) if !((1e-3..=1e9).contains(&rate)) => {
-            refuse!(
-                "--rate {rate} is not a number of operations a second between 0.001 and 1,000,000,000"
-            )
-        }
-        (Some(rate), arrival) => Ok(Some(OpenLoop {
-            rate,
-            arrival: arrival.unwrap_or(Arrival::Uniform),
-        })),
-    }
+    let Some(rate) = rate else {
+        refuse_if!(arrival.is_some() => "--arrival needs --rate");
+        return Ok(None);
+    };
+    check_rate("--rate", rate)?;
+    let arrival = arrival.unwrap_or_default();
+    Ok(Some(OpenLoop { rate, arrival }))
 }
 
 fn nonzero_time(flag: &str, time: Option<Nanos>) -> Result<Option<Nanos>, PlanError> {

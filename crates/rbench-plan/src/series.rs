@@ -7,6 +7,8 @@ use std::str::FromStr;
 use rbench_core::Rank;
 use rbench_core::plain::plain;
 
+use crate::refusal::PlanError;
+
 /// One run of a series.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Cell {
@@ -32,10 +34,24 @@ pub struct Selection {
     pub ranks: Option<u32>,
 }
 
-/// The reason why there is no such series: a sentence that names the key or option.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct SeriesError(pub String);
+/// Builder of a command line, after the program's name.
+#[derive(Debug, Default)]
+pub(crate) struct Words(pub(crate) Vec<OsString>);
+
+impl Words {
+    /// Adds words that blanks separate.
+    pub(crate) fn and(mut self, text: &str) -> Words {
+        let words = text.split_whitespace();
+        self.0.extend(words.map(OsString::from));
+        self
+    }
+
+    /// Adds a word and its value, which may contain blanks.
+    pub(crate) fn with(mut self, word: &str, value: impl Into<OsString>) -> Words {
+        self.0.extend([word.into(), value.into()]);
+        self
+    }
+}
 
 impl Selection {
     /// True if a key of `--over` selects ranks.
@@ -47,9 +63,9 @@ impl Selection {
     ///
     /// # Errors
     /// A sentence if the value is not a number from 1 on.
-    pub fn set(&mut self, key: &str, value: &str) -> Result<(), SeriesError> {
+    pub fn set(&mut self, key: &str, value: &str) -> Result<(), PlanError> {
         let number = value.parse().ok().filter(|n| *n > 0).ok_or_else(|| {
-            SeriesError(format!(
+            PlanError(format!(
                 "--over {key}: '{value}' is not a number of at least 1"
             ))
         })?;
@@ -66,14 +82,12 @@ impl Selection {
     ///
     /// # Errors
     /// A sentence if there are fewer than requested.
-    pub fn members(&self, host_of: &[u32]) -> Result<Vec<Rank>, SeriesError> {
+    pub fn members(&self, host_of: &[u32]) -> Result<Vec<Rank>, PlanError> {
         let hosts = host_of.iter().max().map_or(0, |last| last + 1);
         let chosen = self.hosts.unwrap_or(hosts);
         if chosen > hosts {
-            return Err(SeriesError(format!(
-                "hosts={chosen}: only {} launched",
-                counted(hosts, "host was", "hosts were")
-            )));
+            let launched = counted(hosts, "host was", "hosts were");
+            refuse!("hosts={chosen}: only {launched} launched");
         }
         let mut seen = vec![0_u32; hosts as usize];
         // Each rank with its turn on its host.
@@ -88,18 +102,12 @@ impl Selection {
         if let Some(wanted) = self.ranks_per_host
             && let Some(few) = seen[..chosen as usize].iter().find(|n| **n < wanted)
         {
-            return Err(SeriesError(format!(
-                "ranks-per-host={wanted}: a host has only {}",
-                counted(*few, "rank", "ranks")
-            )));
+            let few = counted(*few, "rank", "ranks");
+            refuse!("ranks-per-host={wanted}: a host has only {few}");
         }
         if let Some(wanted) = self.ranks {
-            if wanted as usize > turns.len() {
-                return Err(SeriesError(format!(
-                    "ranks={wanted}: there are only {}",
-                    turns.len()
-                )));
-            }
+            let all = turns.len();
+            refuse_if!(wanted as usize > all => "ranks={wanted}: there are only {all}");
             turns.sort_unstable();
             turns.truncate(wanted as usize);
         }
@@ -124,12 +132,12 @@ pub struct Over {
 }
 
 impl FromStr for Over {
-    type Err = SeriesError;
+    type Err = PlanError;
 
     /// Reads `KEY=V1,V2,…`.
-    fn from_str(text: &str) -> Result<Over, SeriesError> {
+    fn from_str(text: &str) -> Result<Over, PlanError> {
         let form = || {
-            SeriesError(format!(
+            PlanError(format!(
                 "'{text}' is not a key with values (expected KEY=V1,V2,…)"
             ))
         };
@@ -153,14 +161,16 @@ pub const WORKLOADS: &str = "io, meta, mix, ops, mdtest or fio";
 ///
 /// # Errors
 /// A sentence with the possible `names`, if they start with an option.
-pub fn named(words: &[OsString], names: &str) -> Result<(), SeriesError> {
-    match words.first() {
-        Some(first) if first.as_encoded_bytes().starts_with(b"-") => Err(SeriesError(format!(
+pub fn named(words: &[OsString], names: &str) -> Result<(), PlanError> {
+    let is_option = |word: &&OsString| word.as_encoded_bytes().starts_with(b"-");
+    if let Some(first) = words.first().filter(is_option) {
+        let first = first.to_string_lossy();
+        refuse!(
             "the workload is missing before {}: name {names} after --",
-            plain(&first.to_string_lossy())
-        ))),
-        _ => Ok(()),
+            plain(&first)
+        );
     }
+    Ok(())
 }
 
 /// The cells of a sweep: the product of all values, with the last key changing fastest,
@@ -170,27 +180,21 @@ pub fn named(words: &[OsString], names: &str) -> Result<(), SeriesError> {
 /// A sentence if the workload is missing, because the words start with an option. Or one
 /// that names the key: it occurs twice, is already an option of the workload, or has a
 /// value twice.
-pub fn product(over: &[Over], words: &[OsString]) -> Result<Vec<Cell>, SeriesError> {
+pub fn product(over: &[Over], words: &[OsString]) -> Result<Vec<Cell>, PlanError> {
     named(words, WORKLOADS)?;
     for (at, one) in over.iter().enumerate() {
         let key = &one.key;
-        if over[..at].iter().any(|other| other.key == *key) {
-            return Err(SeriesError(format!("--over {key} is given twice")));
+        refuse_if! {
+            over[..at].iter().any(|other| other.key == *key) => "--over {key} is given twice";
         }
-        if let Some(twice) =
-            (1..one.values.len()).find(|i| one.values[..*i].contains(&one.values[*i]))
-        {
-            return Err(SeriesError(format!(
-                "--over {key}: the value {} is given twice",
-                one.values[twice]
-            )));
+        let mut values = one.values.iter().enumerate();
+        if let Some((_, twice)) = values.find(|(at, value)| one.values[..*at].contains(value)) {
+            refuse!("--over {key}: the value {twice} is given twice");
         }
         let placed = fill(&mut words.to_vec(), key, "");
-        if !Selection::is_key(key) && !placed && has_option(key, words) {
-            return Err(SeriesError(format!(
-                "--over {key}: the workload already has {}",
-                flag(key)
-            )));
+        refuse_if! {
+            !Selection::is_key(key) && !placed && has_option(key, words) =>
+                "--over {key}: the workload already has {}", flag(key);
         }
     }
     let mut cells = vec![Cell {
@@ -211,7 +215,7 @@ pub fn product(over: &[Over], words: &[OsString]) -> Result<Vec<Cell>, SeriesErr
 
 impl Cell {
     /// The cell with another value.
-    fn with(&self, key: &str, value: &str) -> Result<Cell, SeriesError> {
+    fn with(&self, key: &str, value: &str) -> Result<Cell, PlanError> {
         let mut cell = self.clone();
         if !cell.name.is_empty() {
             cell.name.push(' ');
@@ -279,9 +283,10 @@ pub fn has_option(key: &str, words: &[OsString]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::check_error;
 
     fn words(text: &str) -> Vec<OsString> {
-        text.split_whitespace().map(OsString::from).collect()
+        Words::default().and(text).0
     }
 
     fn over(key: &str, values: &[&str]) -> Over {
@@ -344,15 +349,14 @@ mod tests {
 
     #[test]
     fn what_cannot_be_is_named() {
-        let error = |keys: &[Over]| {
-            product(keys, &words("io --bs=4k"))
-                .expect_err("refused")
-                .to_string()
-        };
-        assert!(error(&[over("bs", &["8k"])]).contains("already has --bs"));
-        assert!(error(&[over("a", &["1"]), over("a", &["2"])]).contains("given twice"));
-        assert!(error(&[over("a", &["1", "1"])]).contains("the value 1 is given twice"));
-        assert!(error(&[over("hosts", &["0"])]).contains("--over hosts: '0'"));
+        let check =
+            |keys: &[Over], part: &str| check_error(product(keys, &words("io --bs=4k")), part);
+        each! { check:
+            &[over("bs", &["8k"])] => "already has --bs";
+            &[over("a", &["1"]), over("a", &["2"])] => "given twice";
+            &[over("a", &["1", "1"])] => "the value 1 is given twice";
+            &[over("hosts", &["0"])] => "--over hosts: '0'";
+        }
     }
 
     #[test]

@@ -1,4 +1,5 @@
 use super::*;
+use crate::testing::check_error;
 
 /// A server that answers `capacity` operations per second, each in a fixed time.
 struct Server {
@@ -236,7 +237,7 @@ fn a_step_is_as_long_as_its_percentile_needs() {
 }
 
 fn words(text: &str) -> Vec<OsString> {
-    text.split_whitespace().map(OsString::from).collect()
+    crate::series::Words::default().and(text).0
 }
 
 #[test]
@@ -270,10 +271,10 @@ fn workloads_get_their_rate_in_their_own_form() {
 
 #[test]
 fn what_the_search_decides_and_what_has_no_rate_is_refused() {
-    let error = |text: &str| Form::of(&words(text)).expect_err("refused").to_string();
-    assert!(error("io --rate 5").contains("has --rate"));
-    assert!(error("io --time=5").contains("--time before --"));
-    assert!(error("fio --name=a --runtime=5").contains("--runtime"));
-    assert!(error("mdtest -n 5").contains("phases of meta"));
-    assert!(error("sweep").contains("io, meta, mix or fio"));
+    let check = |text: &str, part: &str| check_error(Form::of(&words(text)), part);
+    check("io --rate 5", "has --rate");
+    check("io --time=5", "--time before --");
+    check("fio --name=a --runtime=5", "--runtime");
+    check("mdtest -n 5", "phases of meta");
+    check("sweep", "io, meta, mix or fio");
 }

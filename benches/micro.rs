@@ -118,13 +118,10 @@ fn offset(c: &mut Criterion) {
         stonewalled: None,
     };
     let plan = resolve(&spec, &facts).expect("the plan is sound");
-    let Work::Io(plan) = plan.work else {
+    let Work::Io(mut plan) = plan.work else {
         unreachable!("the spec is of rbench io")
     };
-    let plan = rbench_plan::IoPlan {
-        time: Some(Nanos(u64::MAX)),
-        ..plan
-    };
+    plan.job.pace.time_based = true;
     let rounds = plan.rounds(1, 0, (0, 1), 1);
     let mut steps = Steps::new(&rounds[0].job, 0, |_| plan.size.0);
     c.bench_function("next random offset", |b| b.iter(|| black_box(steps.next())));

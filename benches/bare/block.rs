@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use nix::errno::Errno;
 use nix::libc;
+use rbench_core::Bytes;
 use rbench_core::random::DataStream;
-use rbench_core::{Bytes, Nanos};
 use rbench_plan::io::Rw;
 use rbench_plan::pattern::Steps;
 use rbench_plan::spec::{Common, Io, Workload};
@@ -45,16 +45,13 @@ pub fn offsets(mode: Rw, size: u64) -> Result<Vec<i64>, Failed> {
         stonewalled: None,
     };
     let plan = resolve(&spec, &facts).map_err(|error| error.to_string())?;
-    let Work::Io(plan) = plan.work else {
+    let Work::Io(mut plan) = plan.work else {
         unreachable!("the spec is of rbench io")
     };
     if !size.is_multiple_of(BLOCK as u64) {
         return Err(format!("{size} is not a multiple of {BLOCK}").into());
     }
-    let plan = rbench_plan::IoPlan {
-        time: Some(Nanos(u64::MAX)),
-        ..plan
-    };
+    plan.job.pace.time_based = true;
     let rounds = plan.rounds(SEED, 0, (0, 1), 1);
     let steps = Steps::new(&rounds[0].job, 0, |_| plan.size.0);
     let count = PASSES * plan.operations();

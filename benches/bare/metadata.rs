@@ -15,7 +15,6 @@ use nix::libc;
 use nix::sys::stat::Mode;
 use rbench_core::Rank;
 use rbench_core::random::DataStream;
-use rbench_plan::io::small_shape;
 use rbench_plan::tree::{Forest, ItemKind, NATIVE, Paths, Private, Shape};
 use rbench_sys::AlignedBuffer;
 
@@ -191,7 +190,7 @@ fn phase(
 pub fn files(dir: &str, items: u64, form: &str) -> Result<Figure, Failed> {
     let (shape, flags) = match form {
         "meta" => (tree(items), CREATE),
-        "io" => (small_shape(items), WRITE),
+        "io" => (Shape::flat(items), WRITE),
         _ => return Err(format!("files are made by meta or io, not by {form}").into()),
     };
     let place = Place::new(dir, shape)?;

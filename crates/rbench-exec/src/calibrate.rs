@@ -3,8 +3,8 @@
 //! jobs with the engine `null`.
 
 use rbench_core::{Bytes, Clock as _, Counter, CpuClock, Latency, Nanos, OpKind};
-use rbench_plan::io::{FsyncRule, Layout, Rw};
-use rbench_plan::jobs::{BlockSizes, Buffers, Distribution};
+use rbench_plan::io::{Layout, Rw};
+use rbench_plan::jobs::BlockSizes;
 use rbench_plan::{IoPlan, Work};
 use serde::{Deserialize, Serialize};
 
@@ -92,28 +92,9 @@ fn surroundings(clock: CpuClock) -> (Gate, Meter) {
 /// its gate and meter.
 pub fn null_loop(clock: CpuClock, operations: u64) -> Option<(BlockRunner, Gate, Meter)> {
     let (gate, meter) = surroundings(clock);
-    let plan = IoPlan {
-        phases: vec![Rw::Read],
-        mix_read: 100,
-        sizes: BlockSizes::Fixed(BLOCK),
-        distribution: Distribution::Uniform,
-        size: Bytes(BLOCK),
-        small: None,
-        layout: Layout::PerWorker,
-        engine: "null".to_owned(),
-        depth: 1,
-        direct: false,
-        fsync: FsyncRule::Never,
-        time: None,
-        ramp: Nanos(0),
-        think: Nanos(0),
-        open_loop: None,
-        verify: false,
-        ack_journal: None,
-        buffers: Buffers::fresh(0, 0),
-        verify_threads: 0,
-        steady: None,
-    };
+    let sizes = BlockSizes::Fixed(BLOCK);
+    let mut plan = IoPlan::new(vec![Rw::Read], sizes, Bytes(BLOCK), Layout::PerWorker);
+    plan.job.engine = "null".to_owned();
     let round = plan.rounds(0, 0, (0, 1), 1).into_iter().next()?;
     let runner = blocks::over_nothing(&round.job, (operations, BLOCK), 1).ok()?;
     Some((runner, gate, meter))

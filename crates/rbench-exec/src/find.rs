@@ -1,13 +1,15 @@
 //! The search of a tree (`rbench find`): one phase, in which all workers walk it together.
 
 use std::ffi::CString;
+use std::os::unix::ffi::OsStringExt as _;
 use std::path::Path;
 use std::sync::Arc;
 
 use nix::errno::Errno;
 use rbench_core::outcome::{Found, PhaseOutcome};
 use rbench_core::{OpKind, Rank};
-use rbench_plan::{FindPlan, Plan};
+use rbench_plan::Plan;
+use rbench_plan::spec::Find;
 use rbench_sys::walk::{self, Attributes};
 
 use crate::caches::drop_caches;
@@ -28,7 +30,7 @@ mod walker;
 use queue::Queue;
 use walker::{Search, Totals, Walker};
 
-impl Workload for FindPlan {
+impl Workload for Find {
     /// A search creates nothing.
     fn spots(&self, _run: Run<'_>) -> Vec<Spot> {
         Vec::new()
@@ -50,7 +52,7 @@ impl Workload for FindPlan {
                     name: self
                         .name
                         .clone()
-                        .map(|name| CString::new(name).unwrap_or_default()),
+                        .map(|name| CString::new(name.into_vec()).unwrap_or_default()),
                     rank: group.rank().0,
                     ranks: group.world.size(),
                     threads: all.threads,
@@ -99,7 +101,7 @@ impl Pass<Untouched> for FindPass<'_> {
 }
 
 /// Returns the time of the last content change of `--newer`'s file, as rank 0 sees it.
-async fn reference(group: &Group<'_>, plan: &FindPlan) -> Result<Option<(i64, i64)>, ExecError> {
+async fn reference(group: &Group<'_>, plan: &Find) -> Result<Option<(i64, i64)>, ExecError> {
     let Some(file) = plan.newer.clone() else {
         return Ok(None);
     };

@@ -18,7 +18,7 @@ use crate::workload::{Pass, Run, Running, Workload};
 
 impl Workload for IoPlan {
     fn spots(&self, run: Run<'_>) -> Vec<Spot> {
-        match engine_of(&self.engine).uses_files {
+        match engine_of(&self.job.engine).uses_files {
             true => run.own_spot(),
             false => Vec::new(),
         }
@@ -26,8 +26,8 @@ impl Workload for IoPlan {
 
     fn needs(&self) -> Needs {
         let mut needs = Needs::default();
-        let maps = self.engine == "mmap" && self.phases.iter().any(|rw| rw.writes());
-        needs.add(self.direct, Need::Direct, "--direct");
+        let maps = self.job.engine == "mmap" && self.phases.iter().any(|rw| rw.writes());
+        needs.add(self.job.direct, Need::Direct, "--direct");
         needs.add(maps, Need::SharedMapping, "--engine mmap");
         for rw in self.phases.iter().filter(|rw| rw.writes() && rw.random()) {
             needs.add(true, Need::RandomWrites, &format!("--rw {}", rw.name()));
@@ -41,7 +41,7 @@ impl Workload for IoPlan {
     }
 
     fn bare_loop(&self, operations: u64) -> Option<Box<dyn Runner>> {
-        if self.small.is_some() {
+        if self.job.small.is_some() {
             return blocks::bare_loop_of_small(self, operations);
         }
         let first = self.rounds(0, 0, (0, 1), 1).into_iter().next()?;
@@ -69,7 +69,7 @@ impl IoPass<'_> {
     /// Returns the directories of a rank's workers for small files, below the pass's own.
     fn small_dirs(&self, rank: Rank) -> Vec<String> {
         let threads = self.run.plan.threads;
-        let Some(small) = self.io.small else {
+        let Some(small) = self.io.job.small else {
             return Vec::new();
         };
         let dir = |thread| {
@@ -111,8 +111,8 @@ impl Pass<Target> for IoPass<'_> {
         let prefix = iteration.to_string();
         let small_dirs = self.small_dirs(group.rank());
         target.make_dirs(group, &prefix, &small_dirs).await?;
-        if io.layout.shared() && engine_of(&io.engine).moves_data {
-            let name = format!("{prefix}/{}", io.file_name(0));
+        if io.layout.shared() && engine_of(&io.job.engine).moves_data {
+            let name = format!("{prefix}/{}", io.layout.file_name(0));
             target.make_file(group, &name).await?;
         }
         let (iologs, sink) = (AllIologs::default(), Sink::default());

@@ -96,7 +96,7 @@ async fn check_limits(run: Run<'_>, work: &dyn Workload) -> Result<(), ExecError
 /// The option that sets the amount of data; `None` if there are several.
 fn size_option(plan: &Plan) -> Option<&'static str> {
     match &plan.work {
-        Work::Io(io) if io.small.is_some() => Some("--files, --file-size"),
+        Work::Io(io) if io.job.small.is_some() => Some("--files, --file-size"),
         Work::Io(_) => Some("--size"),
         Work::Meta(_) | Work::Jobs(_) | Work::Find(_) | Work::Mix(_) | Work::Replay(_) => None,
     }

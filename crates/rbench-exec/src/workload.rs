@@ -78,7 +78,7 @@ pub(crate) trait Workload {
 pub(crate) fn of(work: &Work) -> &dyn Workload {
     match work {
         Work::Meta(work) => work,
-        Work::Io(work) => work,
+        Work::Io(work) => work.as_ref(),
         Work::Jobs(work) => work,
         Work::Find(work) => work,
         Work::Mix(work) => work,

@@ -68,10 +68,7 @@ pub fn demand(plan: &Plan, ranks: u32) -> Demand {
             let workers = u64::from(ranks) * u64::from(plan.threads);
             of_io(io, workers).times(kept)
         }
-        Work::Mix(mix) => {
-            let sets = if mix.shared { 1 } else { u64::from(ranks) };
-            of_mix(mix).times(sets).times(kept)
-        }
+        Work::Mix(mix) => of_mix(mix).times(mix.copies(ranks)).times(kept),
         // The demand of a trace is only known after it was read.
         Work::Jobs(_) | Work::Find(_) | Work::Replay(_) => Demand::default(),
     }
@@ -164,20 +161,19 @@ fn of_mix(mix: &MixPlan) -> Demand {
 }
 
 fn of_io(io: &IoPlan, workers: u64) -> Demand {
-    let each = io
-        .small
-        .map_or(io.size.0, |s| s.size.0.saturating_mul(s.files));
+    let small = io.job.small;
+    let each = small.map_or(io.size.0, |s| s.size.0.saturating_mul(s.files));
     let all = each.saturating_mul(workers);
     // Files that a phase needs are laid out in full; a time limit may end writes.
-    let fills = |rw: &Rw| rw.needs_files() || io.time.is_none();
+    let fills = |rw: &Rw| rw.needs_files() || io.job.pace.runtime.is_none();
     let sure = if io.phases.iter().any(fills) { all } else { 0 };
-    let dense = io.verify || is_incompressible(&io.buffers);
-    let files = match (io.small, io.layout.shared()) {
+    let dense = io.job.verify.is_some() || is_incompressible(&io.job.buffers);
+    let files = match (small, io.layout.shared()) {
         (Some(small), _) => small.files.saturating_mul(workers),
         (None, true) => 1,
         (None, false) => workers,
     };
-    let makes = sure > 0 || io.small.is_none();
+    let makes = sure > 0 || small.is_none();
     Demand {
         bytes: if dense { sure } else { 0 },
         plain_bytes: sure,

@@ -7,16 +7,17 @@ use rbench_core::timeline::INTERVAL;
 use rbench_core::{Bytes, Nanos};
 
 use crate::arrival::OpenLoop;
-use crate::find::{FindPlan, Than};
+use crate::find::Than;
 use crate::io::{FsyncRule, IoPlan, Layout as IoLayout};
-use crate::jobs::{BlockSizes, BufferContent, Distribution, JobsPlan};
+use crate::jobs::{BlockSizes, BufferContent, Distribution, JobPlan, JobsPlan};
 use crate::meta::{
     Backend, Content, ItemOwner, Layout as TreeLayout, Location, Making, MetaPlan, PHASES,
     PhaseInfo, PhaseKind, Showing, UNTIL_THE_DEADLINE,
 };
 use crate::mix::{FileSet, MixPlan, Role, Scale, SetKind};
 use crate::replay::{Pace, ReplayPlan};
-use crate::resolve::{PhaseCommands, Plan, Work};
+use crate::resolve::{Plan, Work};
+use crate::spec::{CommandOptions, Find};
 use crate::tree::ItemKind;
 
 /// A setting of a run, for reports.
@@ -117,19 +118,15 @@ impl Plan {
     }
 }
 
-fn describe_commands(commands: &PhaseCommands) -> Vec<Setting> {
-    let PhaseCommands {
-        before,
-        after,
-        patience,
-    } = commands;
+fn describe_commands(commands: &CommandOptions) -> Vec<Setting> {
+    let CommandOptions { before, after, .. } = commands;
     let both = [("before-phase", before), ("after-phase", after)];
     let given = both.into_iter().filter_map(|(name, command)| {
         let command = command.as_deref()?;
         Some(Setting::text(name, command))
     });
     let mut rows: Vec<Setting> = given.collect();
-    rows.extend((!rows.is_empty()).then(|| Setting::time("hook-timeout", *patience)));
+    rows.extend((!rows.is_empty()).then(|| Setting::time("hook-timeout", commands.patience())));
     rows
 }
 
@@ -360,7 +357,7 @@ fn in_flight_rows(depth: Option<u32>) -> Vec<Setting> {
     vec![engine, Setting::count("iodepth", depth)]
 }
 
-fn describe_find(find: &FindPlan) -> Vec<Setting> {
+fn describe_find(find: &Find) -> Vec<Setting> {
     let newer = find.newer.as_ref();
     let newer = newer.map(|file| Setting::text("newer", file.display().to_string()));
     let size = find.size.map(|size| {
@@ -375,7 +372,7 @@ fn describe_find(find: &FindPlan) -> Vec<Setting> {
         )
     });
     let name = find.name.as_deref();
-    let name = name.map(|name| Setting::text("name", String::from_utf8_lossy(name)));
+    let name = name.map(|name| Setting::text("name", name.to_string_lossy()));
     [newer, size, name].into_iter().flatten().collect()
 }
 
@@ -398,9 +395,15 @@ fn describe_replay(replay: &ReplayPlan) -> Vec<Setting> {
 }
 
 fn describe_io(io: &IoPlan) -> Vec<Setting> {
+    let JobPlan {
+        pattern,
+        pace,
+        buffers,
+        ..
+    } = &io.job;
     let phases: Vec<&str> = io.phases.iter().map(|rw| rw.name()).collect();
-    let mut rows = vec![Setting::text("rw", phases.join(",")), sizes(&io.sizes)];
-    match io.small {
+    let mut rows = vec![Setting::text("rw", phases.join(",")), sizes(io.sizes())];
+    match io.job.small {
         Some(small) => {
             rows.push(Setting::count("files", small.files));
             rows.push(Setting::size("file-size", small.size));
@@ -413,10 +416,10 @@ fn describe_io(io: &IoPlan) -> Vec<Setting> {
         IoLayout::SharedInterleaved => "shared, interleaved",
     };
     rows.push(Setting::text("layout", layout));
-    rows.push(Setting::text("engine", io.engine.clone()));
-    rows.push(Setting::count("depth", io.depth));
+    rows.push(Setting::text("engine", io.job.engine.clone()));
+    rows.push(Setting::count("depth", io.job.depth));
     let fsync = match io.fsync {
-        FsyncRule::End if io.small.is_some() => "each file".to_owned(),
+        FsyncRule::End if io.job.small.is_some() => "each file".to_owned(),
         FsyncRule::End => "end".to_owned(),
         FsyncRule::Never => "never".to_owned(),
         FsyncRule::Every(n) => format!("every={n}"),
@@ -426,27 +429,30 @@ fn describe_io(io: &IoPlan) -> Vec<Setting> {
         rows.push(Setting::text("fsync", fsync));
     }
     if io.phases.iter().any(|rw| rw.reads() && rw.writes()) {
-        rows.push(Setting::percent("mix", io.mix_read, " reads"));
+        rows.push(Setting::percent("mix", pattern.mix_read, " reads"));
     }
     rows.extend(
-        distribution(&io.distribution).map(|text| Setting::text("random-distribution", text)),
+        distribution(&pattern.distribution).map(|text| Setting::text("random-distribution", text)),
     );
-    rows.extend(yes_rows(&[("direct", io.direct), ("verify", io.verify)]));
-    let threads = io.verify_threads;
+    rows.extend(yes_rows(&[
+        ("direct", io.job.direct),
+        ("verify", io.job.verify.is_some()),
+    ]));
+    let threads = io.job.verify.as_ref().map_or(0, |verify| verify.threads);
     rows.extend((threads > 0).then(|| Setting::count("verify-threads", threads)));
     rows.extend(journal_row(io.ack_journal.as_ref()));
-    let compress = match io.buffers.content {
+    let compress = match buffers.content {
         BufferContent::Random { percent, .. } => percent,
         BufferContent::Zero | BufferContent::Pattern(_) => 0,
     };
-    let dedupe = io.buffers.dedupe_percent;
+    let dedupe = buffers.dedupe_percent;
     let percents = [("compress", compress), ("dedupe", dedupe)];
     let percents = percents.into_iter().filter(|(_, percent)| *percent > 0);
     rows.extend(percents.map(|(name, percent)| Setting::percent(name, percent, "")));
     let refill = || Setting::new("refill", "no", SettingValue::Off);
-    rows.extend((!io.buffers.refill).then(refill));
-    rows.extend(io.time.map(|time| Setting::time("time", time)));
-    if let Some(steady) = io.steady {
+    rows.extend((!buffers.refill).then(refill));
+    rows.extend(pace.runtime.map(|time| Setting::time("time", time)));
+    if let Some(steady) = pace.steady {
         let Criterion { limit, .. } = steady.criterion;
         let (name, sign) = (steady.criterion.name(), steady.criterion.sign());
         rows.extend([
@@ -455,15 +461,15 @@ fn describe_io(io: &IoPlan) -> Vec<Setting> {
             Setting::time("ss-interval", steady.every),
         ]);
     }
-    let steady_ramp = io.steady.map_or(Nanos(0), |steady| steady.ramp);
+    let steady_ramp = pace.steady.map_or(Nanos(0), |steady| steady.ramp);
     let times = [
         ("ss-ramp", steady_ramp),
-        ("ramp", io.ramp),
-        ("think", io.think),
+        ("ramp", pace.ramp),
+        ("think", pace.think),
     ];
     let times = times.into_iter().filter(|(_, time)| time.0 > 0);
     rows.extend(times.map(|(name, time)| Setting::time(name, time)));
-    rows.extend(io.open_loop.into_iter().flat_map(rate_rows));
+    rows.extend(pace.together.into_iter().flat_map(rate_rows));
     rows
 }
 

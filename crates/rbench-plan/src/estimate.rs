@@ -30,10 +30,6 @@ pub fn estimate_s(plan: &Plan) -> f64 {
     AROUND_S + f64::from(plan.passes()) * pass
 }
 
-fn seconds(time: Nanos) -> f64 {
-    time.0 as f64 / 1e9
-}
-
 fn workers(plan: &Plan) -> f64 {
     plan.workers().max(1) as f64
 }
@@ -64,7 +60,7 @@ fn of_items(plan: &Plan, meta: &MetaPlan) -> f64 {
         });
         let deadline = creations.find_map(|creation| creation.deadline);
         deadline.map_or(most, |deadline| {
-            most.min(OPERATIONS_PER_S * workers(plan) * seconds(deadline))
+            most.min(OPERATIONS_PER_S * workers(plan) * deadline.as_secs_f64())
         })
     };
     let phases = meta.phases.iter().map(|phase| {
@@ -76,7 +72,7 @@ fn of_items(plan: &Plan, meta: &MetaPlan) -> f64 {
             _ => 0.0,
         };
         let work = work_s(plan, operations, bytes);
-        match phase.deadline.map(seconds) {
+        match phase.deadline.map(Nanos::as_secs_f64) {
             Some(deadline) if phase.open_loop.is_some() => deadline,
             Some(deadline) => deadline.min(work),
             None => paced(phase.open_loop, operations, work),
@@ -88,13 +84,14 @@ fn of_items(plan: &Plan, meta: &MetaPlan) -> f64 {
 fn of_blocks(plan: &Plan, io: &IoPlan) -> f64 {
     let phases = io.phases.len() as f64;
     let data = plan.data_bytes() as f64;
-    match io.time {
+    let pace = &io.job.pace;
+    match pace.runtime {
         // Data that is read was written before.
-        Some(time) => phases * seconds(Nanos(time.0 + io.ramp.0)) + work_s(plan, 0.0, data),
+        Some(time) => phases * Nanos(time.0 + pace.ramp.0).as_secs_f64() + work_s(plan, 0.0, data),
         None => {
-            let files = io.small.map_or(0, |small| small.files);
+            let files = io.job.small.map_or(0, |small| small.files);
             let work = work_s(plan, files as f64 * workers(plan), data);
-            phases * paced(io.open_loop, io.operations() as f64 * workers(plan), work)
+            phases * paced(pace.together, io.operations() as f64 * workers(plan), work)
         }
     }
 }
@@ -104,7 +101,7 @@ fn of_jobs(plan: &Plan, jobs: &JobsPlan) -> f64 {
     let timed = jobs.rounds.iter().map(|round| {
         let times = round.iter().filter(bounded);
         let times = times.filter_map(|job| job.pace.runtime);
-        times.map(seconds).fold(0.0, f64::max)
+        times.map(Nanos::as_secs_f64).fold(0.0, f64::max)
     });
     let mut all = jobs.rounds.iter().flatten();
     let reads = all.any(|job| job.pattern.directions.read);
@@ -116,15 +113,11 @@ fn of_jobs(plan: &Plan, jobs: &JobsPlan) -> f64 {
 
 fn of_mix(plan: &Plan, mix: &MixPlan) -> f64 {
     let (names, _) = mix.prepared();
-    let sets = if mix.shared {
-        1.0
-    } else {
-        f64::from(plan.ranks)
-    };
+    let sets = mix.copies(plan.ranks) as f64;
     let prepared = work_s(plan, names as f64 * sets, plan.data_bytes() as f64);
     let rounds = mix.rounds.unwrap_or(0) as f64 * workers(plan);
     let paced = paced(mix.open_loop, rounds, 0.0);
-    mix.time.map_or(paced, seconds) + prepared
+    mix.time.map_or(paced, Nanos::as_secs_f64) + prepared
 }
 
 #[cfg(test)]

@@ -1,17 +1,4 @@
-//! A search of a tree, complete: the tests of its entries.
-
-use std::path::PathBuf;
-
-/// Tests of a search; without a test every entry matches.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct FindPlan {
-    /// Matches entries modified after this file.
-    pub newer: Option<PathBuf>,
-    /// Matches sizes.
-    pub size: Option<SizeTest>,
-    /// A pattern for the last part of the name, as in fnmatch(3).
-    pub name: Option<Vec<u8>>,
-}
+//! The sizes that a search of a tree matches.
 
 /// `-size` as in find(1): a length in units, rounded up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -4,14 +4,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use rbench_core::random::key;
-use rbench_core::steady::SteadyRule;
-use rbench_core::{Bytes, Nanos, Rank};
+use rbench_core::{Bytes, Rank};
 
-use crate::arrival::OpenLoop;
 pub use crate::jobs::SmallFiles;
 use crate::jobs::{
     Advised, BlockSizes, Buffers, ContinueOn, Directions, Distribution, Each, Errors, Favourites,
-    FileNames, Files, JobPlan, Pace, Pattern, Syncing, Verify,
+    FileNames, Files, JobPlan, Pace, Pattern, Syncing,
 };
 use crate::pattern;
 use crate::shift;
@@ -173,46 +171,19 @@ pub const SMALL_FILE_MAX: Bytes = Bytes(64 << 20);
 pub struct IoPlan {
     /// The phases in order.
     pub phases: Vec<Rw>,
-    /// Percentage of reads in a mix.
-    pub mix_read: u32,
-    /// Bytes of each operation; the last of a file may be shorter.
-    pub sizes: BlockSizes,
-    /// Distribution of random operations. Uniform ones hit every block once before any
-    /// of them again; others repeat blocks by their distribution.
-    pub distribution: Distribution,
     /// Bytes of each worker (of its file or its part of the shared one).
     pub size: Bytes,
-    /// The small-file form, if used.
-    pub small: Option<SmallFiles>,
     /// Distribution of workers over files.
     pub layout: Layout,
-    /// Name of the engine.
-    pub engine: String,
-    /// Requests in flight per worker.
-    pub depth: u32,
-    /// True for O_DIRECT.
-    pub direct: bool,
     /// The times at which data is synced.
     pub fsync: FsyncRule,
-    /// Time for which a phase is repeated.
-    pub time: Option<Nanos>,
-    /// Time before `time` in which nothing is recorded.
-    pub ramp: Nanos,
-    /// Ends a phase before `time` when the rate of all workers together is steady.
-    pub steady: Option<SteadyRule>,
-    /// Pause after every operation.
-    pub think: Nanos,
-    /// The open loop, if used.
-    pub open_loop: Option<OpenLoop>,
-    /// True if each block is stamped and checked.
-    pub verify: bool,
     /// Records every write and sync in journals whose names start with this path; the
     /// run's directory stays.
     pub ack_journal: Option<PathBuf>,
-    /// Content of the data without stamps.
-    pub buffers: Buffers,
-    /// Threads of each worker that check the data that it read; 0: it checks itself.
-    pub verify_threads: u32,
+    /// The job that every phase has in common; [`IoPlan::rounds`] adds the rest. Uniform random
+    /// operations hit every block once before any of them again; others repeat blocks by their
+    /// distribution.
+    pub job: JobPlan,
 }
 
 /// A phase of blocks.
@@ -237,21 +208,69 @@ const LAYOUT: u64 = 1;
 const OWN_FILE: &str = "data.$jobnum";
 
 impl IoPlan {
+    /// Phases of workers with `size` bytes each, one block at a time.
+    pub fn new(phases: Vec<Rw>, sizes: BlockSizes, size: Bytes, layout: Layout) -> IoPlan {
+        let names = match layout.shared() {
+            true => FileNames::Given(vec![layout.file_name(0)]),
+            false => FileNames::Format(OWN_FILE.to_owned()),
+        };
+        let (offset_increment, interleave) = match layout {
+            Layout::PerWorker => (0, 0),
+            Layout::SharedSegmented => (size.0, 0),
+            Layout::SharedInterleaved => (0, pattern::smallest(&sizes)),
+        };
+        let files = Files {
+            offset_increment,
+            interleave,
+            advice: Advised::Mappings,
+            write_only: true,
+            allow_mounted_write: true,
+            ..Files::new(PathBuf::new(), names, size.0)
+        };
+        let pattern = Pattern {
+            rest: true,
+            ..Pattern::new(Directions::READ, sizes, 0)
+        };
+        let pace = Pace {
+            loops: 1,
+            think_blocks: 1,
+            // After every operation that was started, even if several are in flight.
+            think_by_issue: true,
+            ..Pace::default()
+        };
+        IoPlan {
+            phases,
+            size,
+            layout,
+            fsync: FsyncRule::default(),
+            ack_journal: None,
+            job: JobPlan {
+                pace,
+                ..JobPlan::new("", pattern, files)
+            },
+        }
+    }
+
+    /// Sizes of the operations; the last of a file may be shorter.
+    pub fn sizes(&self) -> &BlockSizes {
+        &self.job.pattern.sizes.read
+    }
+
     /// Bytes of the smallest operation. Each stamp covers as much, so operations of
     /// different sizes meet the same stamps.
     #[inline]
     pub fn block(&self) -> u64 {
-        pattern::smallest(&self.sizes)
+        pattern::smallest(self.sizes())
     }
 
     /// Bytes of the largest operation.
     pub fn block_max(&self) -> u64 {
-        pattern::largest(&self.sizes)
+        pattern::largest(self.sizes())
     }
 
     /// Complete work of a worker: bytes of its part, or small files.
     pub fn whole(&self) -> u64 {
-        match self.small {
+        match self.job.small {
             Some(small) => small.files,
             None => self.size.0,
         }
@@ -259,9 +278,9 @@ impl IoPlan {
 
     /// Approximate number of operations that move as many bytes as a worker's part has.
     pub fn operations(&self) -> u64 {
-        match self.small {
+        match self.job.small {
             Some(small) => small.files,
-            None => (self.size.0 as f64 / pattern::mean(&self.sizes)).ceil() as u64,
+            None => (self.size.0 as f64 / pattern::mean(self.sizes())).ceil() as u64,
         }
     }
 
@@ -285,80 +304,30 @@ impl IoPlan {
             Round {
                 rw: *rw,
                 step,
-                job: self.job(*rw, seeds, ahead, (iteration, threads)),
+                job: self.job_of(*rw, seeds, ahead, (iteration, threads)),
             }
         };
         self.phases.iter().enumerate().map(round).collect()
     }
 
-    fn job(
+    fn job_of(
         &self,
         rw: Rw,
         [seed, favourites]: [u64; 2],
         ahead: u32,
         (iteration, threads): (u32, u32),
     ) -> JobPlan {
-        let pattern = Pattern {
-            mix_read: self.mix_read,
-            distribution: self.distribution.clone(),
-            rest: true,
-            // They lie where they lay in the phases before.
-            favourites: Favourites::OfPart(favourites),
-            ..Pattern::new(rw.directions(), self.sizes.clone(), seed)
-        };
-        let names = match self.layout.shared() {
-            true => FileNames::Given(vec![self.file_name(0)]),
-            false => FileNames::Format(OWN_FILE.to_owned()),
-        };
-        let files = Files {
-            offset_increment: match self.layout {
-                Layout::SharedSegmented => self.size.0,
-                Layout::PerWorker | Layout::SharedInterleaved => 0,
-            },
-            ahead,
-            interleave: match self.layout {
-                Layout::SharedInterleaved => self.block(),
-                Layout::PerWorker | Layout::SharedSegmented => 0,
-            },
-            advice: Advised::Mappings,
-            write_only: true,
-            allow_mounted_write: true,
-            ..Files::new(iteration.to_string().into(), names, self.size.0)
-        };
-        JobPlan {
-            label: Some(rw.label().to_owned()),
-            numjobs: threads,
-            small: self.small,
-            engine: self.engine.clone(),
-            depth: self.depth,
-            // As many as fit.
-            batch_submit: self.depth,
-            direct: self.direct,
-            syncing: match rw.writes() {
-                true => self.syncing(),
-                false => Syncing::default(),
-            },
-            buffers: self.buffers.clone(),
-            verify: self.verify.then(|| Verify {
-                threads: self.verify_threads,
-                ..Verify::stamped(self.block())
-            }),
-            pace: Pace {
-                runtime: self.time,
-                time_based: self.time.is_some(),
-                ramp: self.ramp,
-                loops: 1,
-                together: self.open_loop,
-                think: self.think,
-                think_blocks: 1,
-                // After every operation that was started, even if several are in
-                // flight.
-                think_by_issue: true,
-                steady: self.steady,
-                ..Pace::default()
-            },
-            ..JobPlan::new(rw.name(), pattern, files)
+        let mut job = self.job.clone();
+        (job.name, job.label) = (rw.name().to_owned(), Some(rw.label().to_owned()));
+        job.numjobs = threads;
+        (job.pattern.directions, job.pattern.seed) = (rw.directions(), seed);
+        // They lie where they lay in the phases before.
+        job.pattern.favourites = Favourites::OfPart(favourites);
+        (job.files.directory, job.files.ahead) = (iteration.to_string().into(), ahead);
+        if rw.writes() {
+            job.syncing = self.syncing();
         }
+        job
     }
 
     /// The writes of each worker (of `workers`) before a job that needs its part in full, where
@@ -366,7 +335,7 @@ impl IoPlan {
     /// by side.
     pub fn layout(&self, job: &JobPlan, there: u64, workers: u64) -> JobPlan {
         let job = job.clone();
-        let is_small = self.small.is_some();
+        let is_small = self.job.small.is_some();
         let rest = self.size.0.saturating_sub(there);
         let spread = match self.layout {
             Layout::SharedInterleaved => workers,
@@ -434,29 +403,13 @@ impl IoPlan {
             ..Syncing::default()
         }
     }
-
-    /// The name of the file with worker `worker`'s blocks, relative to the run's
-    /// directory.
-    pub fn file_name(&self, worker: u64) -> String {
-        self.layout.file_name(worker)
-    }
 }
 
-/// The shape of a worker's small files: one directory, named like the root of a tree
+/// Paths of the small files of a worker: in one directory, named like the root of a tree
 /// that the worker owns.
-pub fn small_shape(files: u64) -> Shape {
-    Shape {
-        branch: 1,
-        depth: 0,
-        items_per_node: files,
-        leaf_only: false,
-    }
-}
-
-/// Paths of the small files of a worker.
 pub fn small_paths(prefix: &str, worker: u64, files: u64) -> Paths {
     let forest = Forest {
-        shape: small_shape(files),
+        shape: Shape::flat(files),
         naming: NATIVE,
         prefixes: vec![prefix.to_owned()],
         numbered: None,
@@ -482,40 +435,24 @@ mod tests {
     use proptest::prelude::*;
 
     fn plan(layout: Layout, size: u64, block: u64) -> IoPlan {
-        IoPlan {
-            phases: vec![Rw::Write],
-            mix_read: 50,
-            sizes: BlockSizes::Fixed(block),
-            distribution: Distribution::Uniform,
-            size: Bytes(size),
-            small: None,
-            layout,
-            engine: "psync".to_owned(),
-            depth: 1,
-            direct: false,
-            fsync: FsyncRule::End,
-            time: None,
-            ramp: Nanos(0),
-            steady: None,
-            think: Nanos(0),
-            open_loop: None,
-            verify: false,
-            ack_journal: None,
-            buffers: Buffers::fresh(0, 0),
-            verify_threads: 0,
-        }
+        let sizes = BlockSizes::Fixed(block);
+        IoPlan::new(vec![Rw::Write], sizes, Bytes(size), layout)
     }
 
     fn random(sizes: BlockSizes, size: u64, distribution: Distribution) -> IoPlan {
-        IoPlan {
-            sizes,
-            distribution,
-            ..plan(Layout::PerWorker, size, 512)
-        }
+        let mut plan = IoPlan::new(vec![Rw::Write], sizes, Bytes(size), Layout::PerWorker);
+        plan.job.pattern.distribution = distribution;
+        plan
+    }
+
+    fn timed(sizes: BlockSizes, size: u64) -> IoPlan {
+        let mut plan = random(sizes, size, Distribution::Uniform);
+        plan.job.pace.time_based = true;
+        plan
     }
 
     fn steps(plan: &IoPlan, rw: Rw, seed: u64, favourites: u64) -> Steps {
-        let job = plan.job(rw, [seed, favourites], 0, (0, 1));
+        let job = plan.job_of(rw, [seed, favourites], 0, (0, 1));
         Steps::new(&job, 3, |_| plan.size.0)
     }
 
@@ -571,10 +508,7 @@ mod tests {
     #[test]
     fn a_pass_over_blocks_of_several_sizes_is_as_long_as_it_was() {
         let split = vec![(4096, 90), (1 << 20, 10)];
-        let plan = IoPlan {
-            time: Some(Nanos::SECOND),
-            ..random(BlockSizes::Split(split), 64 << 20, Distribution::Uniform)
-        };
+        let plan = timed(BlockSizes::Split(split), 64 << 20);
         let mut steps = steps(&plan, Rw::RandRead, 1, 7);
         let (mut given, mut bytes) = (0, 0);
         while bytes < 64 << 20 {
@@ -625,10 +559,7 @@ mod tests {
                 BlockSizes::Split(vec![(least, 70), (most, 30)])
             };
             let size = most + extra;
-            let plan = IoPlan {
-                time: Some(Nanos::SECOND),
-                ..random(sizes, size, Distribution::Uniform)
-            };
+            let plan = timed(sizes, size);
             let rw = if shuffled { Rw::RandRead } else { Rw::Read };
             let mut steps = steps(&plan, rw, 1, 7);
             prop_assert!(steps.covers());
@@ -649,7 +580,7 @@ mod tests {
             workers in 1_u64..9, blocks in 1_u64..40, interleaved: bool,
         ) {
             let layout = if interleaved { Layout::SharedInterleaved } else { Layout::SharedSegmented };
-            let job = plan(layout, blocks * 512, 512).job(Rw::Write, [0; 2], 0, (0, 1));
+            let job = plan(layout, blocks * 512, 512).job_of(Rw::Write, [0; 2], 0, (0, 1));
             let of = |worker| Part { worker, owner: worker, workers };
             let mut offsets: Vec<u64> = (0..workers)
                 .flat_map(|w| Steps::of(&job, of(w), |_| blocks * 512))
@@ -664,7 +595,7 @@ mod tests {
             workers in 1_u64..9, size in 1_u64..1000, shape in 1_usize..3,
         ) {
             let layouts = [Layout::PerWorker, Layout::SharedSegmented, Layout::SharedInterleaved];
-            let job = plan(layouts[shape], size * 512, 512).job(Rw::Write, [0; 2], 0, (0, 1));
+            let job = plan(layouts[shape], size * 512, 512).job_of(Rw::Write, [0; 2], 0, (0, 1));
             for owner in 0..workers {
                 let part = Part { worker: owner, owner, workers };
                 prop_assert_eq!(job.files.end(part, size * 512), workers * size * 512);

@@ -45,13 +45,12 @@ pub mod values;
 pub mod verify;
 
 pub use describe::{Setting, SettingValue};
-pub use find::FindPlan;
 pub use io::IoPlan;
 pub use meta::MetaPlan;
 pub use mix::MixPlan;
 pub use refusal::PlanError;
 pub use replay::ReplayPlan;
-pub use resolve::{Facts, Limits, PhaseCommands, Plan, Until, Work, resolve, task_counts};
+pub use resolve::{Facts, Limits, Plan, Until, Work, resolve, task_counts};
 pub use spec::Spec;
 
 #[cfg(test)]

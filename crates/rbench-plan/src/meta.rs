@@ -81,6 +81,21 @@ pub struct PhasePlan {
     pub open_loop: Option<OpenLoop>,
 }
 
+impl PhasePlan {
+    /// One operation after the other on each item, in their order, until all are done.
+    pub fn new(kind: PhaseKind, who: ItemOwner) -> PhasePlan {
+        PhasePlan {
+            kind,
+            who,
+            shuffled: false,
+            deadline: None,
+            showing: Showing::Phase,
+            part: None,
+            open_loop: None,
+        }
+    }
+}
+
 /// The call that creates files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Making {

@@ -363,6 +363,11 @@ impl MixPlan {
         self.in_flight.unwrap_or(1) as usize
     }
 
+    /// Copies of the sets: one for each of `ranks` ranks, unless they share it.
+    pub fn copies(&self, ranks: u32) -> u64 {
+        if self.shared { 1 } else { ranks.into() }
+    }
+
     /// Number of workers of each rank.
     pub fn threads(&self) -> u32 {
         self.roles.iter().map(|role| role.threads).sum()
@@ -406,8 +411,7 @@ impl MixPlan {
 
     /// Average number of bytes of the files that exist at the start.
     pub fn data_bytes(&self, ranks: u32) -> u64 {
-        let sets = if self.shared { 1 } else { u64::from(ranks) };
-        self.prepared().1.saturating_mul(sets)
+        self.prepared().1.saturating_mul(self.copies(ranks))
     }
 
     /// True if it reads data of files.

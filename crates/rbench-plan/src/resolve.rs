@@ -7,12 +7,11 @@ use rbench_core::timeline::INTERVAL;
 use rbench_core::{Bytes, Nanos, OpKind, plain, plain_lines};
 
 use crate::arrival::{Arrival, OpenLoop, check_rate};
-use crate::find::FindPlan;
 use crate::io::IoPlan;
 use crate::jobs::{FileNames, JobsPlan};
 use crate::meta::{
     ItemOwner, Layout as TreeLayout, Location, MetaPlan, PHASES, PhaseKind, PhasePlan, Renaming,
-    Showing, UNTIL_THE_DEADLINE, with_needed,
+    UNTIL_THE_DEADLINE, with_needed,
 };
 use crate::mix::MixPlan;
 use crate::refusal::PlanError;
@@ -43,7 +42,7 @@ mod workers;
 
 use mdtest::counts;
 pub use repeats::Until;
-pub use surroundings::{Limits, PhaseCommands};
+pub use surroundings::Limits;
 use timed::Timed;
 
 /// Facts for resolving a Spec; the same on all ranks.
@@ -109,11 +108,11 @@ pub enum Work {
     /// `rbench meta`
     Meta(MetaPlan),
     /// `rbench io`
-    Io(IoPlan),
+    Io(Box<IoPlan>),
     /// `rbench fio`, `rbench ior`
     Jobs(JobsPlan),
     /// `rbench find`
-    Find(FindPlan),
+    Find(spec::Find),
     /// `rbench mix`
     Mix(MixPlan),
     /// `rbench replay`
@@ -164,7 +163,7 @@ pub struct Plan {
     /// Limits at which the run stops by itself.
     pub limits: Limits,
     /// Commands around each phase.
-    pub commands: PhaseCommands,
+    pub commands: spec::CommandOptions,
     /// The workload.
     pub work: Work,
     /// Values that were rounded or implied, for the report.
@@ -294,6 +293,7 @@ impl Plan {
                 .saturating_mul(meta.file_bytes()),
             Work::Io(io) => {
                 let each = io
+                    .job
                     .small
                     .map_or(io.size.0, |s| s.size.0.saturating_mul(s.files));
                 each.saturating_mul(self.workers())
@@ -391,12 +391,12 @@ fn complete(spec: &Spec, facts: &Facts) -> Result<Plan, PlanError> {
         Workload::Io(io) => {
             let plan = io::resolve(io, interval, facts, threads)?;
             refuse_if! {
-                plan.verify_threads > 0 && common.pin =>
+                plan.job.verify.as_ref().is_some_and(|verify| verify.threads > 0) && common.pin =>
                     "--verify-threads and --pin cannot be combined: the threads would share the worker's processor";
                 shift > 0 && plan.phases.iter().any(|rw| rw.writes() && rw.reads()) =>
                     "--shift cannot be combined with --rw rw or randrw: ranks would write to each other's files";
             }
-            Work::Io(plan)
+            Work::Io(Box::new(plan))
         }
         Workload::Fio(options) => {
             let repeats = fio::Repeats { iterations, shift };
@@ -591,18 +591,14 @@ fn native_phase(
     let of_the_tree = info.items.is_none();
     let asks = info.asks();
     let ordered = of_the_tree || info.creates() || info.op == OpKind::List;
+    let who = match of_the_tree && layout == TreeLayout::Shared {
+        true => ItemOwner::First,
+        false => ItemOwner::Each { ahead },
+    };
     PhasePlan {
-        kind,
-        who: if of_the_tree && layout == TreeLayout::Shared {
-            ItemOwner::First
-        } else {
-            ItemOwner::Each { ahead }
-        },
         shuffled: meta.random_order && !ordered,
         deadline: stonewall.filter(|_| info.creates() || asks),
-        showing: Showing::Phase,
-        part: None,
-        open_loop: None,
+        ..PhasePlan::new(kind, who)
     }
 }
 
@@ -653,11 +649,7 @@ fn check_file_sizes(meta: &spec::Meta, write: Bytes, read: Bytes) -> Result<(), 
 
 /// The measured phases in order: the requested ones with their prerequisites.
 fn phases(meta: &spec::Meta, notes: &mut Vec<String>) -> Result<Vec<PhaseKind>, PlanError> {
-    let excluded = match (meta.files_only, meta.dirs_only) {
-        (true, _) => Some(ItemKind::Dir),
-        (_, true) => Some(ItemKind::File),
-        _ => None,
-    };
+    let excluded = meta.excluded();
     let Some(asked) = &meta.phases else {
         let usual = PHASES
             .iter()

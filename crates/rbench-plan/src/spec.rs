@@ -18,6 +18,7 @@ use crate::meta::{Backend, Layout as TreeLayout, Packet, PhaseKind};
 use crate::mix::profile;
 use crate::mix::sizes::Sizes;
 use crate::trace::Format;
+use crate::tree::ItemKind;
 use crate::values;
 
 pub mod fio;
@@ -152,6 +153,18 @@ pub struct CommandOptions {
     pub timeout: Option<Nanos>,
 }
 
+impl CommandOptions {
+    /// True if there are none.
+    pub fn is_empty(&self) -> bool {
+        self.before.is_none() && self.after.is_none()
+    }
+
+    /// Time limit of each command.
+    pub fn patience(&self) -> Nanos {
+        self.timeout.unwrap_or(Nanos(60_000_000_000))
+    }
+}
+
 /// `--on-error`, `--on-dead-mount`
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OnError {
@@ -252,6 +265,17 @@ pub struct Meta {
     /// Number of operations in flight.
     #[command(flatten)]
     pub in_flight: InFlight,
+}
+
+impl Meta {
+    /// The kind of items that is not tested.
+    pub fn excluded(&self) -> Option<ItemKind> {
+        match (self.files_only, self.dirs_only) {
+            (true, _) => Some(ItemKind::Dir),
+            (_, true) => Some(ItemKind::File),
+            _ => None,
+        }
+    }
 }
 
 /// Number of operations on names in flight, and their engine.

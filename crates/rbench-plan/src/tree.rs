@@ -28,6 +28,15 @@ pub struct Shape {
 }
 
 impl Shape {
+    /// A single directory with this number of items of each kind.
+    pub fn flat(items: u64) -> Shape {
+        Shape {
+            branch: 1,
+            items_per_node: items,
+            ..Shape::default()
+        }
+    }
+
     /// Number of nodes, including the root: (b^(z+1) − 1)/(b − 1), or z+1 if b is 1.
     /// `None` if it exceeds 2^62.
     pub fn nodes(&self) -> Option<u64> {

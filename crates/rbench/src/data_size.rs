@@ -85,7 +85,7 @@ fn read_bytes(plan: &Plan) -> u64 {
             .saturating_mul(meta.read.0)
             .saturating_mul(u64::from(plan.ranks)),
         Work::Meta(_) => 0,
-        Work::Io(io) if moves(&io.engine) && io.phases.iter().any(|rw| rw.reads()) => {
+        Work::Io(io) if moves(&io.job.engine) && io.phases.iter().any(|rw| rw.reads()) => {
             plan.data_bytes()
         }
         Work::Mix(mix) if mix.reads() => plan.data_bytes(),
@@ -117,7 +117,7 @@ fn goes_around_memory(plan: &Plan) -> bool {
     plan.drop_caches
         || match &plan.work {
             Work::Meta(meta) => meta.direct,
-            Work::Io(io) => io.direct,
+            Work::Io(io) => io.job.direct,
             Work::Mix(mix) => !mix.reads(),
             // Find reads no data; a replay reads what its trace says.
             Work::Find(_) | Work::Replay(_) => true,

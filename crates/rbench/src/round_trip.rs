@@ -71,7 +71,7 @@ pub fn moves(name: &str) -> bool {
 fn place(plan: &Plan, dir: &Path) -> Option<PathBuf> {
     match &plan.work {
         Work::Meta(meta) => (meta.backend == Backend::Posix).then(|| dir.to_owned()),
-        Work::Io(io) => moves(&io.engine).then(|| dir.to_owned()),
+        Work::Io(io) => moves(&io.job.engine).then(|| dir.to_owned()),
         Work::Find(_) | Work::Mix(_) | Work::Replay(_) => Some(dir.to_owned()),
         Work::Jobs(jobs) => {
             let mut all = jobs.rounds.iter().flatten();

@@ -146,7 +146,7 @@ fn one_file_table(plan: &Plan) -> bool {
     let shares = |name: &str| engine::find(name).is_some_and(|engine| engine.one_file_table);
     match &plan.work {
         Work::Meta(_) | Work::Find(_) | Work::Mix(_) | Work::Replay(_) => false,
-        Work::Io(io) => shares(&io.engine),
+        Work::Io(io) => shares(&io.job.engine),
         Work::Jobs(jobs) => jobs.rounds.iter().flatten().any(|job| shares(&job.engine)),
     }
 }

@@ -96,10 +96,15 @@ pub(super) fn prepare(context: &WorkerContext, clone: u32, small: SmallFiles) ->
 /// that does nothing; `None` where there is not the memory.
 pub(crate) fn bare_loop_of_small(plan: &IoPlan, files: u64) -> Option<Box<dyn Runner>> {
     let mut io = plan.clone();
-    let small = SmallFiles { files, ..io.small? };
-    (io.engine, io.depth, io.verify) = ("null".to_owned(), 1, false);
-    (io.ack_journal, io.open_loop, io.time) = (None, None, None);
-    (io.phases, io.small) = (vec![rbench_plan::io::Rw::Read], Some(small));
+    io.phases = vec![rbench_plan::io::Rw::Read];
+    let job = &mut io.job;
+    let small = SmallFiles {
+        files,
+        ..job.small?
+    };
+    (job.engine, job.depth, job.batch_submit) = ("null".to_owned(), 1, 1);
+    (job.small, job.verify, job.pace.together) = (Some(small), None, None);
+    (job.pace.runtime, job.pace.time_based) = (None, false);
     let job = io.rounds(0, 0, (0, 1), 1).into_iter().next()?.job;
     let context = WorkerContext::new(job, Lanes::default(), PathBuf::new(), (Rank(0), 1));
     prepare(&context, 0, small).ok()

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
-use rbench_plan::PhaseCommands;
+use rbench_plan::spec::CommandOptions;
 use rbench_sys::background::{Background, CommandEnd, Start};
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep};
@@ -22,7 +22,7 @@ const LAST_BREATH: Duration = Duration::from_secs(2);
 /// The commands around the phases of a run.
 #[derive(Debug, Default)]
 pub struct PhaseHooks {
-    pub(crate) commands: PhaseCommands,
+    pub(crate) commands: CommandOptions,
     run: String,
     /// Passes that count.
     iterations: u32,
@@ -49,7 +49,7 @@ impl PhaseHooks {
     /// The commands of the run with that id and this many passes that count, which works in
     /// `directory` unless that is changed.
     pub fn new(
-        commands: PhaseCommands,
+        commands: CommandOptions,
         run: &str,
         iterations: u32,
         directory: &Path,
@@ -133,7 +133,7 @@ impl Group<'_> {
         };
         let (stop, patience) = (
             self.stop_flag(),
-            Duration::from(self.probes.hooks.commands.patience),
+            Duration::from(self.probes.hooks.commands.patience()),
         );
         let deadline = Instant::now() + patience;
         let end = async {

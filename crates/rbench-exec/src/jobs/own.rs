@@ -92,7 +92,7 @@ impl<'p> OwnFiles<'p> {
             block: self.io.block(),
             size: self.io.size.0,
             layout: self.io.layout,
-            small: self.io.small,
+            small: self.io.job.small,
             named: Vec::new(),
             mark: 0,
         };
@@ -131,7 +131,7 @@ impl<'p> OwnFiles<'p> {
         Kept {
             directory: target.directory(),
             fs: target.fs(),
-            stamps: self.io.verify.then(|| Stamps {
+            stamps: self.io.job.verify.is_some().then(|| Stamps {
                 headers: Headers::every(self.io.block()),
                 run: self.run,
                 writes: step << WRITE_BITS,
@@ -246,7 +246,7 @@ impl<'p> OwnFiles<'p> {
                     return Ok(Box::new(Idle));
                 }
                 // Whole blocks: a block that was written in part is written again.
-                let block = io.small.map_or(io.block(), |_| 1);
+                let block = io.job.small.map_or(io.block(), |_| 1);
                 kept.there = there - there % block;
                 context.job = Arc::new(io.layout(&job, kept.there, workers));
             }

@@ -1,12 +1,9 @@
 //! Checks of `rbench find`.
 
-use std::os::unix::ffi::OsStringExt as _;
-
 use super::PlanError;
-use crate::find::FindPlan;
 use crate::spec::{Common, Find};
 
-pub(super) fn resolve(find: &Find, common: &Common) -> Result<FindPlan, PlanError> {
+pub(super) fn resolve(find: &Find, common: &Common) -> Result<Find, PlanError> {
     refuse_if!(common.dir.is_none() => "rbench find needs the directory to search");
     for (flag, given) in [
         ("--shift", common.shift.is_some()),
@@ -19,9 +16,5 @@ pub(super) fn resolve(find: &Find, common: &Common) -> Result<FindPlan, PlanErro
     if find.name.as_ref().is_some_and(|name| name.is_empty()) {
         refuse!("--name is empty: no name would match");
     }
-    Ok(FindPlan {
-        newer: find.newer.clone(),
-        size: find.size,
-        name: find.name.clone().map(|name| name.into_vec()),
-    })
+    Ok(find.clone())
 }

@@ -9,7 +9,7 @@ use rbench_core::{Bytes, Nanos};
 
 use super::{Facts, PlanError, blocks, nonzero_time, open_loop};
 use crate::io::{FsyncRule, IoPlan, Layout, Rw, SMALL_FILE_MAX, SmallFiles, VERIFY_BLOCK_MIN};
-use crate::jobs::{BlockSizes, Buffers, Distribution};
+use crate::jobs::{BlockSizes, Buffers, Distribution, JobPlan, Pace, Pattern, Verify};
 use crate::pattern;
 use crate::spec;
 
@@ -62,27 +62,45 @@ pub(super) fn resolve(
             "--direct and --engine mmap cannot be combined: mappings go through the page cache";
     }
     let verify_threads = verify_threads(io, small, depth, &engine)?;
+    let distribution = distribution(io, small, &phases)?;
+    let fsync = fsync_rule(io, &phases)?;
+    let runtime = nonzero_time("--time", io.time)?;
+    let (ramp, steady, think) = (ramp(io, small)?, steady(io, interval)?, think(io, small)?);
+    let together = open_loop(io.rate, io.arrival)?;
+    let ack_journal = ack_journal(io, &phases)?;
+    let plan = IoPlan::new(phases, blocks.sizes, size, layout);
     Ok(IoPlan {
-        mix_read,
-        verify_threads,
-        sizes: blocks.sizes,
-        distribution: distribution(io, small, &phases)?,
-        size,
-        small,
-        layout,
-        engine,
-        depth,
-        direct: io.direct,
-        fsync: fsync_rule(io, &phases)?,
-        time: nonzero_time("--time", io.time)?,
-        ramp: ramp(io, small)?,
-        steady: steady(io, interval)?,
-        think: think(io, small)?,
-        open_loop: open_loop(io.rate, io.arrival)?,
-        verify: io.verify,
-        ack_journal: ack_journal(io, &phases)?,
-        buffers: buffers(io)?,
-        phases,
+        fsync,
+        ack_journal,
+        job: JobPlan {
+            small,
+            engine,
+            depth,
+            // As many as fit.
+            batch_submit: depth,
+            direct: io.direct,
+            buffers: buffers(io)?,
+            verify: io.verify.then(|| Verify {
+                threads: verify_threads,
+                ..Verify::stamped(blocks.least.0)
+            }),
+            pattern: Pattern {
+                mix_read,
+                distribution,
+                ..plan.job.pattern
+            },
+            pace: Pace {
+                runtime,
+                time_based: runtime.is_some(),
+                ramp,
+                steady,
+                think,
+                together,
+                ..plan.job.pace
+            },
+            ..plan.job
+        },
+        ..plan
     })
 }
 
@@ -460,6 +478,7 @@ fn think(io: &spec::Io, small: Option<SmallFiles>) -> Result<Nanos, PlanError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::check_error;
 
     /// The size of each of twelve workers on three ranks, or why there is none.
     fn size(change: impl FnOnce(&mut spec::Io)) -> Result<u64, String> {
@@ -482,10 +501,9 @@ mod tests {
             })
         };
         assert_eq!(of_blocks(12 * 10_000), Ok(8192));
-        let why = of_blocks(12 * 4095).expect_err("less than a block");
-        assert!(why.contains("each of 12 workers 4095"), "{why}");
+        check_error(of_blocks(12 * 4095), "each of 12 workers 4095");
         let both =
             |io: &mut spec::Io| (io.size, io.total_size) = (Some(BLOCK_MAX), Some(BLOCK_MAX));
-        assert!(size(both).is_err_and(|why| why.contains("cannot be combined")));
+        check_error(size(both), "cannot be combined");
     }
 }

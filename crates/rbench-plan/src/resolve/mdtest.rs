@@ -11,7 +11,7 @@ use rbench_core::{Bytes, Nanos};
 use super::{Facts, PlanError, check_path_length, in_flight};
 use crate::meta::{
     Backend, Content, Hooks, ItemOwner, Layout, Location, Making, MetaPlan, PhaseKind, PhasePlan,
-    Renaming, Showing, UNTIL_THE_DEADLINE,
+    Renaming, UNTIL_THE_DEADLINE,
 };
 use crate::spec::Mdtest;
 use crate::tree::{MDTEST, Naming, PATH_MAX, Shape};
@@ -444,47 +444,46 @@ fn phases(
     } else {
         by_one(ahead(3))
     };
+    let Chosen {
+        create,
+        stat,
+        read,
+        remove,
+        rename,
+        dirs,
+        files,
+    } = *chosen;
     let items = extent.per_rank > 0;
-    let (dirs, files) = (chosen.dirs && items, chosen.files && items);
+    let (dirs, files) = (dirs && items, files && items);
+    let creation = by_one(ahead(0));
     let wanted = [
-        (chosen.create, PhaseKind::TreeCreate, of_the_tree),
+        (create, PhaseKind::TreeCreate, of_the_tree),
+        (dirs && create, PhaseKind::DirCreate, creation),
+        (dirs && stat, PhaseKind::DirStat, ahead(1)),
+        (dirs && rename, PhaseKind::DirRename, ahead(1)),
+        (dirs && remove, PhaseKind::DirRemove, removal),
+        (files && create, PhaseKind::FileCreate, creation),
+        // Files that rank 0 has created for all.
         (
-            dirs && chosen.create,
-            PhaseKind::DirCreate,
-            by_one(ahead(0)),
-        ),
-        (dirs && chosen.stat, PhaseKind::DirStat, ahead(1)),
-        (dirs && chosen.rename, PhaseKind::DirRename, ahead(1)),
-        (dirs && chosen.remove, PhaseKind::DirRemove, removal),
-        (
-            files && chosen.create,
-            PhaseKind::FileCreate,
-            by_one(ahead(0)),
-        ),
-        (
-            files && chosen.create && options.collective,
+            files && create && options.collective,
             PhaseKind::FileWrite,
             ahead(0),
         ),
-        (files && chosen.stat, PhaseKind::FileStat, ahead(1)),
-        (files && chosen.read, PhaseKind::FileRead, ahead(2)),
-        (files && chosen.remove, PhaseKind::FileRemove, removal),
-        (chosen.remove, PhaseKind::TreeRemove, of_the_tree),
+        (files && stat, PhaseKind::FileStat, ahead(1)),
+        (files && read, PhaseKind::FileRead, ahead(2)),
+        (files && remove, PhaseKind::FileRemove, removal),
+        (remove, PhaseKind::TreeRemove, of_the_tree),
     ];
     wanted
         .into_iter()
         .filter(|(run, _, _)| *run)
         .map(|(_, kind, who)| PhasePlan {
-            kind,
-            who,
             shuffled: options.random
                 && matches!(kind.info().name, "dir-stat" | "file-stat" | "file-read"),
             deadline: options
                 .stonewall
                 .filter(|w: &Nanos| w.0 > 0 && kind == PhaseKind::FileCreate),
-            showing: Showing::Phase,
-            part: None,
-            open_loop: None,
+            ..PhasePlan::new(kind, who)
         })
         .collect()
 }

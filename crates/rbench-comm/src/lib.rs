@@ -1,9 +1,9 @@
 //! Communication of ranks: the few collective operations of the control plane, which use little CPU
 //! while waiting.
 //!
-//! Three communicators behave alike: [`solo`] (one rank, no waiting), [`threads`] (N ranks in one
-//! process, for tests) and `mpi` (feature `mpi`). One conformance suite runs on all of them. This
-//! is the only crate that knows MPI, and nothing here touches a file system.
+//! Two communicators behave alike: [`threads`] (one rank, or several for tests, in one process) and
+//! `mpi` (feature `mpi`). One conformance suite runs on both. This is the only crate that knows MPI,
+//! and nothing here touches a file system.
 //!
 //! All futures are driven by a tokio current-thread runtime (with its timer) on the rank's main
 //! thread. MPI is called from that thread only (FUNNELED). At most one collective of a communicator
@@ -18,7 +18,6 @@ pub mod launcher;
 #[cfg(feature = "mpi")]
 mod mpi;
 pub mod offsets;
-pub mod solo;
 pub mod threads;
 mod world;
 

@@ -1,4 +1,5 @@
-//! A group whose ranks are threads of one process, for tests.
+//! A group whose ranks are threads of one process: a single rank without MPI, or several for tests.
+//! It makes no MPI calls and needs no MPI library.
 //!
 //! Owns the meeting point of each collective and the mailboxes. When a rank drops its communicator,
 //! collectives that still need it fail at the others instead of hanging. Every collective waits for
@@ -24,10 +25,15 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// moved to a thread of its own.
 pub fn world(ranks: u32) -> Vec<ThreadsCommunicator> {
     assert!(ranks >= 1, "a group has at least one rank");
-    let group = Arc::new(Group::new(ranks, true));
+    let group = Arc::new(Group::new("threads", ranks, true));
     (0..ranks)
         .map(|rank| ThreadsCommunicator::new(Arc::clone(&group), Rank(rank)))
         .collect()
+}
+
+/// Creates a group of one rank: every collective completes at once.
+pub fn solo() -> ThreadsCommunicator {
+    ThreadsCommunicator::new(Arc::new(Group::new("solo", 1, true)), Rank(0))
 }
 
 /// One rank of a group of threads.
@@ -45,6 +51,7 @@ pub struct ThreadsCommunicator {
 
 /// State shared by the ranks of a group.
 struct Group {
+    kind: &'static str,
     size: u32,
     has_notes: bool,
     state: Mutex<State>,
@@ -67,10 +74,11 @@ struct State {
 struct Meeting {
     call: Call,
     parts: Vec<Option<Part>>,
-    /// Number of missing contributions.
-    missing: u32,
-    result: Option<Arc<Met>>,
-    /// Number of ranks that have not taken the result yet.
+    /// The combined numbers, once the first rank has read them.
+    combined: Option<Vec<u64>>,
+    /// After [`Call::Split`], the group of each color, once its first rank has read it.
+    groups: BTreeMap<u32, Arc<Group>>,
+    /// Number of ranks that have not read the result yet.
     left: u32,
 }
 
@@ -93,15 +101,6 @@ enum Part {
     Color(u32),
 }
 
-/// The result for each rank.
-struct Met {
-    /// In rank order; numbers are combined.
-    parts: Vec<Part>,
-    combined: Vec<u64>,
-    /// After [`Call::Split`], the ranks and the group of each color.
-    groups: BTreeMap<u32, (Vec<Rank>, Arc<Group>)>,
-}
-
 impl fmt::Debug for Group {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Group")
@@ -110,47 +109,42 @@ impl fmt::Debug for Group {
     }
 }
 
-impl Met {
-    fn of(call: Call, mut parts: Vec<Part>) -> Met {
-        let combined = match call {
-            Call::Reduce(_, combine) | Call::AllReduce(combine) => combined(&mut parts, combine),
-            Call::Barrier | Call::Broadcast(_) | Call::Gather(_) | Call::Split => Vec::new(),
-        };
-        let mut ranks: BTreeMap<u32, Vec<Rank>> = BTreeMap::new();
-        for (rank, part) in (0..).map(Rank).zip(&parts) {
-            if let Part::Color(color) = part {
-                ranks.entry(*color).or_default().push(rank);
-            }
-        }
-        let groups = ranks
-            .into_iter()
-            .map(|(color, ranks)| {
-                let group = Arc::new(Group::new(ranks.len() as u32, false));
-                (color, (ranks, group))
-            })
-            .collect();
-        Met {
-            parts,
-            combined,
-            groups,
-        }
+impl Meeting {
+    /// The bytes that each rank contributed.
+    fn bytes(&self) -> impl Iterator<Item = &[u8]> {
+        self.parts.iter().map(|part| match part {
+            Some(Part::Bytes(bytes)) => bytes.as_slice(),
+            Some(Part::Nothing | Part::Numbers(_) | Part::Color(_)) | None => &[],
+        })
     }
 
-    fn bytes(&self) -> impl Iterator<Item = Vec<u8>> {
-        self.parts.iter().map(|part| match part {
-            Part::Bytes(bytes) => bytes.clone(),
-            Part::Nothing | Part::Numbers(_) | Part::Color(_) => Vec::new(),
-        })
+    /// The numbers of all ranks, combined.
+    fn combined(&mut self, combine: Combine) -> Vec<u64> {
+        let parts = &self.parts;
+        let combined = self
+            .combined
+            .get_or_insert_with(|| combined(parts, combine));
+        combined.clone()
+    }
+
+    /// The group of a color, and the rank in it of this group's `rank`.
+    fn group_of(&mut self, color: u32, rank: Rank, kind: &'static str) -> (Arc<Group>, Rank) {
+        let same = |part: &&Option<Part>| matches!(part, Some(Part::Color(c)) if *c == color);
+        let size = self.parts.iter().filter(same).count();
+        let place = self.parts[..rank.0 as usize].iter().filter(same).count();
+        let new = || Arc::new(Group::new(kind, size as u32, false));
+        let group = self.groups.entry(color).or_insert_with(new);
+        (Arc::clone(group), Rank(place as u32))
     }
 }
 
-/// Combines the ranks' numbers, which are taken from `parts`.
-fn combined(parts: &mut [Part], combine: Combine) -> Vec<u64> {
-    let mut lists = parts.iter_mut().map(|part| match part {
-        Part::Numbers(numbers) => std::mem::take(numbers),
-        Part::Nothing | Part::Bytes(_) | Part::Color(_) => Vec::new(),
+/// Combines the ranks' numbers.
+fn combined(parts: &[Option<Part>], combine: Combine) -> Vec<u64> {
+    let mut lists = parts.iter().map(|part| match part {
+        Some(Part::Numbers(numbers)) => numbers.as_slice(),
+        Some(Part::Nothing | Part::Bytes(_) | Part::Color(_)) | None => &[],
     });
-    let mut all = lists.next().unwrap_or_default();
+    let mut all = lists.next().unwrap_or_default().to_vec();
     for list in lists {
         assert_eq!(
             all.len(),
@@ -159,9 +153,9 @@ fn combined(parts: &mut [Part], combine: Combine) -> Vec<u64> {
         );
         for (into, number) in all.iter_mut().zip(list) {
             *into = match combine {
-                Combine::Sum => into.wrapping_add(number),
-                Combine::Min => number.min(*into),
-                Combine::Max => number.max(*into),
+                Combine::Sum => into.wrapping_add(*number),
+                Combine::Min => (*number).min(*into),
+                Combine::Max => (*number).max(*into),
             };
         }
     }
@@ -169,8 +163,9 @@ fn combined(parts: &mut [Part], combine: Combine) -> Vec<u64> {
 }
 
 impl Group {
-    fn new(size: u32, has_notes: bool) -> Group {
+    fn new(kind: &'static str, size: u32, has_notes: bool) -> Group {
         Group {
+            kind,
             size,
             has_notes,
             state: Mutex::new(State {
@@ -216,15 +211,14 @@ impl Group {
 }
 
 impl State {
-    /// Adds a rank's part; the last rank computes the result. Returns true if this was the last
-    /// part.
+    /// Adds a rank's part. Returns true if it was the last one.
     fn bring(&mut self, number: u64, call: Call, rank: Rank, part: Part) -> bool {
         let size = self.gone.len();
         let meeting = self.meetings.entry(number).or_insert_with(|| Meeting {
             call,
             parts: (0..size).map(|_| None).collect(),
-            missing: size as u32,
-            result: None,
+            combined: None,
+            groups: BTreeMap::new(),
             left: size as u32,
         });
         assert_eq!(
@@ -232,25 +226,25 @@ impl State {
             "rank {rank} makes a different collective call than the previous rank"
         );
         meeting.parts[rank.0 as usize] = Some(part);
-        meeting.missing -= 1;
-        let last = meeting.missing == 0;
-        if last {
-            let parts = meeting.parts.drain(..).flatten().collect();
-            meeting.result = Some(Arc::new(Met::of(call, parts)));
-        }
-        last
+        meeting.parts.iter().all(Option::is_some)
     }
 
-    /// The result, if all ranks have contributed; an error if a missing one has gone.
-    fn take(&mut self, number: u64) -> Option<Result<Arc<Met>, CommError>> {
+    /// The result as `read` from the meeting, if all ranks have contributed; an error if a missing
+    /// one has gone.
+    fn take<T>(
+        &mut self,
+        number: u64,
+        read: impl FnOnce(&mut Meeting) -> T,
+    ) -> Option<Result<T, CommError>> {
         let meeting = self.meetings.get_mut(&number)?;
-        let Some(result) = meeting.result.clone() else {
+        if meeting.parts.iter().any(Option::is_none) {
             return (0..)
                 .map(Rank)
                 .zip(meeting.parts.iter().zip(&self.gone))
                 .find(|(_, (part, gone))| part.is_none() && **gone)
                 .map(|(rank, _)| Err(CommError::Gone(rank)));
-        };
+        }
+        let result = read(meeting);
         meeting.left -= 1;
         if meeting.left == 0 {
             self.meetings.remove(&number);
@@ -268,13 +262,18 @@ impl ThreadsCommunicator {
         }
     }
 
-    /// Contributes `part` and waits for all others.
-    async fn meet(&self, call: Call, part: Part) -> Result<Arc<Met>, CommError> {
+    /// Contributes `part`, waits for all others, and reads the result.
+    async fn meet<T>(
+        &self,
+        call: Call,
+        part: Part,
+        read: impl Fn(&mut Meeting) -> T,
+    ) -> Result<T, CommError> {
         let number = self.next_meeting.get();
         self.next_meeting.set(number + 1);
         self.group
             .change(|state| state.bring(number, call, self.rank, part));
-        self.group.wait_for(|state| state.take(number)).await
+        self.group.wait_for(|state| state.take(number, &read)).await
     }
 }
 
@@ -297,35 +296,31 @@ impl Communicator for ThreadsCommunicator {
     }
 
     fn kind(&self) -> &'static str {
-        "threads"
+        self.group.kind
     }
 
     fn barrier(&self) -> Wait<'_, ()> {
-        Box::pin(async {
-            self.meet(Call::Barrier, Part::Nothing).await?;
-            Ok(())
-        })
+        Box::pin(self.meet(Call::Barrier, Part::Nothing, |_| ()))
     }
 
     fn broadcast(&self, root: Rank, bytes: Vec<u8>) -> Wait<'_, Vec<u8>> {
         assert_member(root, self.size());
-        Box::pin(async move {
-            let part = if self.rank == root {
-                Part::Bytes(bytes)
-            } else {
-                Part::Nothing
-            };
-            let met = self.meet(Call::Broadcast(root), part).await?;
-            Ok(met.bytes().nth(root.0 as usize).unwrap_or_default())
-        })
+        let part = match self.rank == root {
+            true => Part::Bytes(bytes),
+            false => Part::Nothing,
+        };
+        let of_root = move |met: &mut Meeting| {
+            let bytes = met.bytes().nth(root.0 as usize);
+            bytes.unwrap_or_default().to_vec()
+        };
+        Box::pin(self.meet(Call::Broadcast(root), part, of_root))
     }
 
     fn gather(&self, root: Rank, bytes: Vec<u8>) -> Wait<'_, Option<Vec<Vec<u8>>>> {
         assert_member(root, self.size());
-        Box::pin(async move {
-            let met = self.meet(Call::Gather(root), Part::Bytes(bytes)).await?;
-            Ok((self.rank == root).then(|| met.bytes().collect()))
-        })
+        let here = self.rank == root;
+        let all = move |met: &mut Meeting| here.then(|| met.bytes().map(<[u8]>::to_vec).collect());
+        Box::pin(self.meet(Call::Gather(root), Part::Bytes(bytes), all))
     }
 
     fn reduce(
@@ -335,30 +330,25 @@ impl Communicator for ThreadsCommunicator {
         numbers: Vec<u64>,
     ) -> Wait<'_, Option<Vec<u64>>> {
         assert_member(root, self.size());
-        Box::pin(async move {
-            let part = Part::Numbers(numbers);
-            let met = self.meet(Call::Reduce(root, combine), part).await?;
-            Ok((self.rank == root).then(|| met.combined.clone()))
-        })
+        let here = self.rank == root;
+        let combined = move |met: &mut Meeting| here.then(|| met.combined(combine));
+        let call = Call::Reduce(root, combine);
+        Box::pin(self.meet(call, Part::Numbers(numbers), combined))
     }
 
     fn all_reduce(&self, combine: Combine, numbers: Vec<u64>) -> Wait<'_, Vec<u64>> {
-        Box::pin(async move {
-            let part = Part::Numbers(numbers);
-            let met = self.meet(Call::AllReduce(combine), part).await?;
-            Ok(met.combined.clone())
-        })
+        let combined = move |met: &mut Meeting| met.combined(combine);
+        let call = Call::AllReduce(combine);
+        Box::pin(self.meet(call, Part::Numbers(numbers), combined))
     }
 
     fn split(&self, color: u32) -> Wait<'_, Box<dyn Communicator>> {
         assert!(color < 1 << 31, "the color {color} is not below 2^31");
+        let kind = self.group.kind;
         Box::pin(async move {
-            let met = self.meet(Call::Split, Part::Color(color)).await?;
-            let (ranks, group) = &met.groups[&color];
-            let place = ranks.partition_point(|&rank| rank < self.rank);
-            let group = Arc::clone(group);
-            let sub_group = ThreadsCommunicator::new(group, Rank(place as u32));
-            Ok(Box::new(sub_group) as Box<dyn Communicator>)
+            let group = move |met: &mut Meeting| met.group_of(color, self.rank, kind);
+            let (group, rank) = self.meet(Call::Split, Part::Color(color), group).await?;
+            Ok(Box::new(ThreadsCommunicator::new(group, rank)) as Box<dyn Communicator>)
         })
     }
 
@@ -406,7 +396,9 @@ impl Communicator for ThreadsCommunicator {
             if let Some(numbers) = queue.and_then(VecDeque::pop_front) {
                 return Ok(numbers);
             }
-            if state.gone[from.0 as usize] || start.elapsed() > PATIENCE {
+            // This rank itself could not send it later.
+            let never = from == self.rank || state.gone[from.0 as usize];
+            if never || start.elapsed() > PATIENCE {
                 return Err(CommError::Gone(from));
             }
             drop(state);

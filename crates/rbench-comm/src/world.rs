@@ -7,7 +7,7 @@ use crate::arrival::Arrival;
 use crate::launcher::launcher;
 #[cfg(feature = "mpi")]
 use crate::launcher::{first_of_host, launched_ranks};
-use crate::solo::Solo;
+use crate::threads::{ThreadsCommunicator, solo};
 use crate::{CommError, Communicator};
 
 /// The communicator to start.
@@ -32,10 +32,10 @@ pub struct World(Inner);
 
 #[derive(Debug)]
 enum Inner {
-    Solo(Solo),
+    Solo(ThreadsCommunicator),
     #[cfg(feature = "mpi")]
     Mpi {
-        world: crate::mpi::MpiWorld,
+        world: Box<crate::mpi::MpiWorld>,
         /// Monitors the start until all ranks have joined.
         watch: Option<crate::mpi::Watch>,
     },
@@ -60,7 +60,7 @@ pub fn start(
 ) -> Result<World, CommError> {
     let launcher = launcher(&env);
     match (choice, launcher) {
-        (Choice::Solo, _) | (Choice::Auto, None) => Ok(World(Inner::Solo(Solo::new()))),
+        (Choice::Solo, _) | (Choice::Auto, None) => Ok(World(Inner::Solo(solo()))),
         (Choice::Auto | Choice::Mpi, launcher) => start_mpi(launcher, arrival, env),
     }
 }
@@ -74,7 +74,7 @@ fn start_mpi(
     crate::mpi::keep_the_processor();
     let watch = crate::mpi::Watch::begin(arrival.clone(), first_of_host(&env));
     let world = crate::mpi::MpiWorld::start((launcher, launched_ranks(&env)), &arrival, &watch)?;
-    let watch = Some(watch);
+    let (world, watch) = (Box::new(world), Some(watch));
     Ok(World(Inner::Mpi { world, watch }))
 }
 

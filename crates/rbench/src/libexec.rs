@@ -6,7 +6,7 @@ use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use rbench_comm::launcher::{Family, family, launcher, unconnected};
+use rbench_comm::launcher::{Family, MPICH, OPEN_MPI, family, launcher, unconnected};
 
 use crate::console::{fail, refuse};
 use crate::exit::{FAILED, USAGE};
@@ -43,7 +43,7 @@ pub fn replace_process(argv: &[OsString]) -> Option<u8> {
                 "{launcher} started this process, and {} is neither beside {} nor in \
                  ../libexec/rbench nor in {LIBEXEC}: install it there, or run on one host without \
                  a launcher",
-                family.program(),
+                family.program,
                 this_program().display(),
             ),
         ),
@@ -57,8 +57,8 @@ pub fn replace_process(argv: &[OsString]) -> Option<u8> {
                 "{} does not start: {} is missing on this host; install it ({}) or extend \
                  LD_LIBRARY_PATH",
                 path.display(),
-                family.library(),
-                family.package(),
+                family.library,
+                family.package,
             ),
         ),
         Some(Found {
@@ -82,14 +82,14 @@ fn this_program() -> PathBuf {
 }
 
 /// Finds the program for an MPI library.
-pub fn find(family: Family) -> Option<Found> {
+pub fn find(family: &Family) -> Option<Found> {
     let own = this_program();
     let beside = own.parent().unwrap_or(Path::new("."));
     let given = std::env::var_os(LIBEXEC).map(PathBuf::from);
     let folders = given
         .into_iter()
         .chain([beside.to_owned(), beside.join("../libexec/rbench")]);
-    let mut files = folders.map(|folder| folder.join(family.program()));
+    let mut files = folders.map(|folder| folder.join(family.program));
     let path = files.find(|file| file.is_file())?;
     if starts(&path, None) {
         return Some(Found {
@@ -98,7 +98,7 @@ pub fn find(family: Family) -> Option<Found> {
             libraries: None,
         });
     }
-    let libraries = family.stand_in().and_then(|name| and_in(&path, name));
+    let libraries = family.stand_in.and_then(|name| and_in(&path, name));
     Some(Found {
         starts: libraries.is_some() && starts(&path, libraries.as_deref()),
         path,
@@ -136,21 +136,21 @@ fn starts(path: &Path, libraries: Option<&OsStr>) -> bool {
 
 /// For `rbench version`: the program for each family of MPI libraries.
 pub fn programs() -> String {
-    Family::ALL.into_iter().map(program_for).collect()
+    [&OPEN_MPI, &MPICH].into_iter().map(program_for).collect()
 }
 
 /// The line about the program for a launcher of this family.
-fn program_for(family: Family) -> String {
+fn program_for(family: &Family) -> String {
     let state = match find(family) {
         None => "not installed".to_owned(),
         Some(found) if found.starts => found.path.display().to_string(),
         Some(found) => {
             let path = found.path.display();
-            format!("{path} (does not start: {} is missing)", family.library())
+            format!("{path} (does not start: {} is missing)", family.library)
         }
     };
     format!(
         "{}  {state}\n",
-        family.program().trim_start_matches("rbench-")
+        family.program.trim_start_matches("rbench-")
     )
 }

@@ -31,6 +31,10 @@ impl Made {
     }
 }
 
+fn made(ppm: f64, ahead_ns: i64) -> Made {
+    Made { ppm, ahead_ns }
+}
+
 /// Two ranks with one clock each.
 fn two(found: &[Comparison]) -> Clocks {
     let mut clocks = Clocks::new(vec![0, 1]);
@@ -54,10 +58,7 @@ fn check(clocks: &Clocks, clock: Made, at_s: u64, most_ns: u64) {
 #[test]
 fn one_comparison_tells_nothing_of_the_drift() {
     for ppm in [-190.0, 0.0, 100.0, 190.0] {
-        let clock = Made {
-            ppm,
-            ahead_ns: 3_600_000_000_000,
-        };
+        let clock = made(ppm, 3_600_000_000_000);
         let clocks = two(&[clock.compared(100, 15_000)]);
         check(&clocks, clock, 100, 20_000);
         check(&clocks, clock, 110, 20_000 + 2_000_000);
@@ -69,7 +70,7 @@ fn one_comparison_tells_nothing_of_the_drift() {
 #[test]
 fn two_comparisons_tell_the_offset_between_them_and_afterwards() {
     for (ppm, off) in [(100.0, 19_000), (-100.0, -19_000), (20.0, 0)] {
-        let clock = Made { ppm, ahead_ns: -77 };
+        let clock = made(ppm, -77);
         let clocks = two(&[clock.compared(0, off), clock.compared(60, -off)]);
         check(&clocks, clock, 60, 20_000);
         check(&clocks, clock, 30, 20_000 + 150_000);
@@ -83,10 +84,7 @@ fn two_comparisons_tell_the_offset_between_them_and_afterwards() {
 
 #[test]
 fn the_rate_is_taken_from_comparisons_that_lie_far_apart() {
-    let clock = Made {
-        ppm: 50.0,
-        ahead_ns: 0,
-    };
+    let clock = made(50.0, 0);
     let samples = [(0, 0), (60, 0), (61, 20_000)];
     let clocks = two(&samples.map(|(at, off)| clock.compared(at, off)));
     check(&clocks, clock, 70, 80_000);
@@ -97,14 +95,8 @@ fn the_rate_is_taken_from_comparisons_that_lie_far_apart() {
 
 #[test]
 fn a_rate_that_was_seen_to_change_widens_what_is_said() {
-    let slow = Made {
-        ppm: 0.0,
-        ahead_ns: 0,
-    };
-    let fast = Made {
-        ppm: 80.0,
-        ahead_ns: -4_800_000,
-    };
+    let slow = made(0.0, 0);
+    let fast = made(80.0, -4_800_000);
     // At 60 s both clocks show the same.
     let comparisons = [
         slow.compared(0, 0),
@@ -121,10 +113,7 @@ fn a_rate_that_was_seen_to_change_widens_what_is_said() {
 
 #[test]
 fn a_start_in_the_past_was_missed_by_what_came_out_later() {
-    let clock = Made {
-        ppm: 100.0,
-        ahead_ns: 0,
-    };
+    let clock = made(100.0, 0);
     let first = clock.compared(0, 0);
     let at = Nanos(10 * SECOND);
     let known = two(&[first]);
@@ -151,10 +140,7 @@ fn ranks_of_one_clock_need_no_comparison() {
 
 #[test]
 fn comparing_is_due_once_a_minute_and_seldom_where_it_takes_long() {
-    let clock = Made {
-        ppm: 0.0,
-        ahead_ns: 0,
-    };
+    let clock = made(0.0, 0);
     let due = |found: &[u64], took_s: u64, now_s: u64| {
         let mut clocks = two(&[]);
         for at in found {

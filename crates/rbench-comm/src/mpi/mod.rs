@@ -27,7 +27,7 @@ pub(crate) use self::session::{keep_the_processor, library};
 pub(crate) use self::watch::Watch;
 use crate::arrival::Arrival;
 use crate::communicator::{assert_fits, assert_member};
-use crate::solo::Solo;
+use crate::threads::solo;
 use crate::{Combine, CommError, Communicator, NOTE_WORDS, Note, Wait};
 
 /// Time limit of [`Communicator::send`] and [`Communicator::receive`].
@@ -93,7 +93,8 @@ impl MpiWorld {
         watch: &Watch,
     ) -> Result<MpiWorld, CommError> {
         let session = Session::start()?;
-        let size = session.size()?;
+        let mut communicator = MpiCommunicator::new(&session, session::world())?;
+        let (me, size) = (communicator.rank, communicator.size);
         if let Some(launched) = launched_ranks.filter(|&launched| launched != size) {
             session.finalize()?;
             return Err(CommError::Start(format!(
@@ -103,8 +104,6 @@ impl MpiWorld {
                 launcher = launcher.unwrap_or("the launcher"),
             )));
         }
-        let mut communicator = MpiCommunicator::new(&session, session::world())?;
-        let (me, size) = (communicator.rank, communicator.size);
         let call = RollCall {
             session: &session,
             me,
@@ -401,35 +400,32 @@ impl MpiCommunicator {
         let own: Vec<u64> = mapped(combine, numbers).collect();
         let all = vec![0; numbers.len()];
         let (operation, number_type) = operation(combine);
-        let Some(root) = root else {
-            const CALL: &str = "MPI_Iallreduce";
-            let length = count(numbers.len(), CALL)?;
-            return self.start(CALL, (own, all), |(own, all), request| {
-                let (own, all) = (own.as_ptr().cast(), all.as_mut_ptr().cast());
-                // SAFETY: both buffers hold `length` numbers, and the pending
-                // operation keeps them in place.
-                unsafe {
-                    ffi::MPI_Iallreduce(own, all, length, number_type, operation, self.raw, request)
-                }
-            });
+        let call = match root {
+            Some(_) => "MPI_Ireduce",
+            None => "MPI_Iallreduce",
         };
-        const CALL: &str = "MPI_Ireduce";
-        let length = count(numbers.len(), CALL)?;
-        let root = root.0 as c_int;
-        self.start(CALL, (own, all), |(own, all), request| {
+        let length = count(numbers.len(), call)?;
+        let raw = self.raw;
+        self.start(call, (own, all), |(own, all), request| {
             let (own, all) = (own.as_ptr().cast(), all.as_mut_ptr().cast());
-            // SAFETY: as above.
+            // SAFETY: both buffers hold `length` numbers, and the pending operation keeps them in
+            // place.
             unsafe {
-                ffi::MPI_Ireduce(
-                    own,
-                    all,
-                    length,
-                    number_type,
-                    operation,
-                    root,
-                    self.raw,
-                    request,
-                )
+                match root.map(|root| root.0 as c_int) {
+                    Some(root) => ffi::MPI_Ireduce(
+                        own,
+                        all,
+                        length,
+                        number_type,
+                        operation,
+                        root,
+                        raw,
+                        request,
+                    ),
+                    None => {
+                        ffi::MPI_Iallreduce(own, all, length, number_type, operation, raw, request)
+                    }
+                }
             }
         })
     }
@@ -445,7 +441,7 @@ impl MpiCommunicator {
         let has_color = |rank: &c_int| colors[*rank as usize] == u64::from(color);
         let members: Vec<c_int> = (0..self.size as c_int).filter(has_color).collect();
         let raw = match members.len() {
-            1 => return Ok(Box::new(Solo::new())),
+            1 => return Ok(Box::new(solo())),
             all if all == self.size as usize => self.copy().await?,
             _ => self.of_members(&members)?,
         };
@@ -571,44 +567,15 @@ impl Communicator for MpiCommunicator {
     }
 
     fn send(&self, to: Rank, numbers: [u64; 2]) -> Result<(), CommError> {
-        let sending = self.start("MPI_Isend", numbers.to_vec(), |numbers, request| {
-            // SAFETY: `numbers` holds two numbers, and the pending operation keeps them in place.
-            unsafe {
-                ffi::MPI_Isend(
-                    numbers.as_ptr().cast(),
-                    2,
-                    u64_type(),
-                    to.0 as c_int,
-                    EXCHANGE_TAG,
-                    self.raw,
-                    request,
-                )
-            }
-        })?;
+        let way = (to, EXCHANGE_TAG);
+        let sending = Pending::send(&self.session, self.raw, way, numbers.to_vec())?;
         sending.complete_busily(EXCHANGE_PATIENCE, to)?;
         Ok(())
     }
 
     fn receive(&self, from: Rank) -> Result<[u64; 2], CommError> {
-        let receiving = self.start(
-            "MPI_Irecv",
-            vec![0; 2],
-            |numbers: &mut Vec<u64>, request| {
-                // SAFETY: `numbers` has room for two numbers, and the pending operation keeps it in
-                // place.
-                unsafe {
-                    ffi::MPI_Irecv(
-                        numbers.as_mut_ptr().cast(),
-                        2,
-                        u64_type(),
-                        from.0 as c_int,
-                        EXCHANGE_TAG,
-                        self.raw,
-                        request,
-                    )
-                }
-            },
-        )?;
+        let way = (Some(from), EXCHANGE_TAG);
+        let receiving = Pending::receive(&self.session, self.raw, way, vec![0_u64; 2])?;
         let numbers = receiving.complete_busily(EXCHANGE_PATIENCE, from)?;
         Ok([numbers[0], numbers[1]])
     }

@@ -78,7 +78,7 @@ impl Notes {
             failed: None,
         };
         returns_errors(raw)?;
-        notes.incoming = Some(notes.receive()?);
+        notes.incoming = Some(notes.receive_into(vec![0; MESSAGE_WORDS])?);
         Ok(notes)
     }
 
@@ -215,33 +215,9 @@ impl Notes {
         self.failed.get_or_insert(error);
     }
 
-    /// Posts the first receive operation.
-    fn receive(&self) -> Result<Message, CommError> {
-        self.receive_into(vec![0; MESSAGE_WORDS])
-    }
-
     /// Posts the receive operation for the next message, in the buffer of the previous one.
     fn receive_into(&self, buffer: Vec<u64>) -> Result<Message, CommError> {
-        Pending::start(
-            &self.session,
-            "MPI_Irecv",
-            buffer,
-            |message: &mut Vec<u64>, request| {
-                // SAFETY: `message` has room for the longest message, and the pending operation
-                // keeps it in place.
-                unsafe {
-                    ffi::MPI_Irecv(
-                        message.as_mut_ptr().cast(),
-                        MESSAGE_WORDS as c_int,
-                        u64_type(),
-                        ffi::RSMPI_ANY_SOURCE,
-                        TAG,
-                        self.raw,
-                        request,
-                    )
-                }
-            },
-        )
+        Pending::receive(&self.session, self.raw, (None, TAG), buffer)
     }
 
     fn send(&self, to: Rank, note: &Note) -> Result<Message, CommError> {
@@ -254,20 +230,6 @@ impl Notes {
         let mut message = vec![u64::from(from.0), *kind, more.len() as u64];
         message.extend_from_slice(words);
         message.extend_from_slice(more);
-        let length = message.len() as c_int;
-        Pending::start(&self.session, "MPI_Isend", message, |message, request| {
-            // SAFETY: `message` holds a message, and the pending operation keeps it in place.
-            unsafe {
-                ffi::MPI_Isend(
-                    message.as_ptr().cast(),
-                    length,
-                    u64_type(),
-                    to.0 as c_int,
-                    TAG,
-                    self.raw,
-                    request,
-                )
-            }
-        })
+        Pending::send(&self.session, self.raw, (to, TAG), message)
     }
 }

@@ -10,6 +10,7 @@ use ::mpi::ffi;
 use rbench_core::Rank;
 
 use super::session::{Session, check, test};
+use super::{count, u8_type, u64_type};
 use crate::CommError;
 
 /// Polls before the first pause.
@@ -189,6 +190,61 @@ impl<B: 'static> Pending<B> {
         // SAFETY: as above; a cancelled receive operation completes without action of another rank.
         check("MPI_Wait", unsafe {
             ffi::MPI_Wait(&raw mut self.request, ffi::RSMPI_STATUS_IGNORE)
+        })
+    }
+}
+
+/// A type of numbers that messages consist of.
+pub(super) trait Number: 'static {
+    /// The MPI type.
+    fn mpi_type() -> ffi::MPI_Datatype;
+}
+
+impl Number for u8 {
+    fn mpi_type() -> ffi::MPI_Datatype {
+        u8_type()
+    }
+}
+
+impl Number for u64 {
+    fn mpi_type() -> ffi::MPI_Datatype {
+        u64_type()
+    }
+}
+
+impl<T: Number> Pending<Vec<T>> {
+    /// Starts to send `message` to the rank `to` of `group`.
+    pub(super) fn send(
+        session: &Rc<Session>,
+        group: ffi::MPI_Comm,
+        (to, tag): (Rank, c_int),
+        message: Vec<T>,
+    ) -> Result<Pending<Vec<T>>, CommError> {
+        const CALL: &str = "MPI_Isend";
+        let (length, to) = (count(message.len(), CALL)?, to.0 as c_int);
+        Pending::start(session, CALL, message, |message, request| {
+            let message = message.as_ptr().cast();
+            // SAFETY: `message` holds `length` numbers, and the pending operation keeps it in
+            // place.
+            unsafe { ffi::MPI_Isend(message, length, T::mpi_type(), to, tag, group, request) }
+        })
+    }
+
+    /// Starts to receive a message, at most as long as `room`, from a rank of `group` or from any.
+    pub(super) fn receive(
+        session: &Rc<Session>,
+        group: ffi::MPI_Comm,
+        (from, tag): (Option<Rank>, c_int),
+        room: Vec<T>,
+    ) -> Result<Pending<Vec<T>>, CommError> {
+        const CALL: &str = "MPI_Irecv";
+        let length = count(room.len(), CALL)?;
+        // SAFETY: a constant of the MPI library.
+        let from = from.map_or(unsafe { ffi::RSMPI_ANY_SOURCE }, |rank| rank.0 as c_int);
+        Pending::start(session, CALL, room, |room, request| {
+            let room = room.as_mut_ptr().cast();
+            // SAFETY: `room` holds `length` numbers, and the pending operation keeps it in place.
+            unsafe { ffi::MPI_Irecv(room, length, T::mpi_type(), from, tag, group, request) }
         })
     }
 }

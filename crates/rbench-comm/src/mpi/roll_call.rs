@@ -8,13 +8,11 @@ use std::collections::BTreeMap;
 use std::ffi::c_int;
 use std::rc::Rc;
 
-use ::mpi::ffi;
 use rbench_core::Rank;
 use rbench_core::plain::plain;
 
 use super::request::{Pauses, Pending};
 use super::session::{self, Session};
-use super::u8_type;
 use super::watch::{LAST_WORD, Stage, Watch};
 use crate::CommError;
 use crate::arrival::Arrival;
@@ -170,41 +168,12 @@ impl RollCall<'_> {
     }
 
     fn send(&self, to: Rank, tag: c_int, message: Vec<u8>) -> Result<Message, CommError> {
-        Pending::start(self.session, "MPI_Isend", message, |message, request| {
-            // SAFETY: the pending operation keeps `message` in place.
-            unsafe {
-                ffi::MPI_Isend(
-                    message.as_ptr().cast(),
-                    message.len() as c_int,
-                    u8_type(),
-                    to.0 as c_int,
-                    tag,
-                    session::world(),
-                    request,
-                )
-            }
-        })
+        Pending::send(self.session, session::world(), (to, tag), message)
     }
 
     /// Receives from a rank, or from any rank.
     fn receive(&self, from: Option<Rank>, tag: c_int) -> Result<Message, CommError> {
-        // SAFETY: a constant of the MPI library.
-        let from = from.map_or(unsafe { ffi::RSMPI_ANY_SOURCE }, |rank| rank.0 as c_int);
-        let room = vec![0; BYTES];
-        Pending::start(self.session, "MPI_Irecv", room, |message, request| {
-            // SAFETY: `message` has this size, and the pending operation keeps it in place.
-            unsafe {
-                ffi::MPI_Irecv(
-                    message.as_mut_ptr().cast(),
-                    BYTES as c_int,
-                    u8_type(),
-                    from,
-                    tag,
-                    session::world(),
-                    request,
-                )
-            }
-        })
+        Pending::receive(self.session, session::world(), (from, tag), vec![0; BYTES])
     }
 }
 

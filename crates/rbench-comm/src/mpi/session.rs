@@ -173,16 +173,6 @@ impl Session {
         Ok(session)
     }
 
-    /// Number of ranks in MPI_COMM_WORLD.
-    pub(super) fn size(&self) -> Result<u32, CommError> {
-        let mut size = 0;
-        // SAFETY: MPI is started, and `size` receives the result.
-        check("MPI_Comm_size", unsafe {
-            ffi::MPI_Comm_size(world(), &raw mut size)
-        })?;
-        Ok(size as u32)
-    }
-
     /// Returns an error once MPI has ended: no MPI function may be called then.
     pub(super) fn check_live(&self, call: &'static str) -> Result<(), CommError> {
         if self.live.get() {

@@ -112,7 +112,7 @@ fn a_worker_that_comes_back_after_it_was_given_up_takes_nothing_with_it() {
     let runtime = tokio::runtime::Builder::new_current_thread();
     let runtime = { runtime }.enable_all().build().expect("a runtime");
     let end = runtime.block_on(async {
-        let world = rbench_comm::solo::Solo::new();
+        let world = rbench_comm::threads::solo();
         let mut group = Group::form(
             &world,
             vec!["here".to_owned()],

@@ -38,7 +38,7 @@ const HOUSES: &[House] = &[
         name: "rbench-comm",
         floors: &[
             "arrival communicator launcher",
-            "chosen hosts offsets solo threads",
+            "chosen hosts offsets threads",
             "drift mpi",
             "world",
         ],

@@ -4,7 +4,7 @@
 
 use std::future::Future as _;
 use std::io;
-use std::os::fd::{AsRawFd as _, RawFd};
+use std::os::fd::AsRawFd;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
@@ -19,30 +19,50 @@ const STALLED: Duration = Duration::from_secs(5);
 
 /// A connection to a viewer.
 pub struct Peer {
-    stream: Stream,
+    stream: Box<dyn Connection>,
     /// Timeout of the current write, once it is blocked.
     stalled: Option<Pin<Box<Sleep>>>,
 }
 
 /// A connection of either kind.
-enum Stream {
-    Tcp(TcpStream),
-    Unix(UnixStream),
+pub trait Connection: AsyncRead + AsyncWrite + AsRawFd + Send + Unpin {
+    /// Describes the peer.
+    fn name(&self) -> String;
+
+    /// Returns true for a TCP connection.
+    fn is_tcp(&self) -> bool;
 }
 
-impl From<TcpStream> for Peer {
-    fn from(stream: TcpStream) -> Peer {
-        Peer {
-            stream: Stream::Tcp(stream),
-            stalled: None,
+impl Connection for TcpStream {
+    fn name(&self) -> String {
+        match self.peer_addr() {
+            Ok(address) => address.to_string(),
+            Err(_) => "an unknown address".to_owned(),
         }
+    }
+
+    fn is_tcp(&self) -> bool {
+        true
     }
 }
 
-impl From<UnixStream> for Peer {
-    fn from(stream: UnixStream) -> Peer {
+impl Connection for UnixStream {
+    fn name(&self) -> String {
+        match getsockopt(self, sockopt::PeerCredentials) {
+            Ok(peer) => format!("process {} (user {})", peer.pid(), peer.uid()),
+            Err(_) => "an unknown process".to_owned(),
+        }
+    }
+
+    fn is_tcp(&self) -> bool {
+        false
+    }
+}
+
+impl<C: Connection + 'static> From<C> for Peer {
+    fn from(stream: C) -> Peer {
         Peer {
-            stream: Stream::Unix(stream),
+            stream: Box::new(stream),
             stalled: None,
         }
     }
@@ -51,28 +71,12 @@ impl From<UnixStream> for Peer {
 impl Peer {
     /// Describes the peer.
     pub fn name(&self) -> String {
-        match &self.stream {
-            Stream::Tcp(stream) => match stream.peer_addr() {
-                Ok(address) => address.to_string(),
-                Err(_) => "an unknown address".to_owned(),
-            },
-            Stream::Unix(stream) => match getsockopt(stream, sockopt::PeerCredentials) {
-                Ok(peer) => format!("process {} (user {})", peer.pid(), peer.uid()),
-                Err(_) => "an unknown process".to_owned(),
-            },
-        }
+        self.stream.name()
     }
 
     /// Returns true for a TCP connection.
     pub fn is_tcp(&self) -> bool {
-        matches!(self.stream, Stream::Tcp(_))
-    }
-
-    fn fd(&self) -> RawFd {
-        match &self.stream {
-            Stream::Tcp(stream) => stream.as_raw_fd(),
-            Stream::Unix(stream) => stream.as_raw_fd(),
-        }
+        self.stream.is_tcp()
     }
 
     /// Applies the time limit to a write that is pending.
@@ -94,7 +98,7 @@ impl Peer {
 impl Drop for Peer {
     fn drop(&mut self) {
         // The peer may have shut it down already.
-        let _ = shutdown(self.fd(), Shutdown::Both);
+        let _ = shutdown(self.stream.as_raw_fd(), Shutdown::Both);
     }
 }
 
@@ -104,10 +108,7 @@ impl AsyncRead for Peer {
         context: &mut Context<'_>,
         into: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        match &mut self.stream {
-            Stream::Tcp(stream) => Pin::new(stream).poll_read(context, into),
-            Stream::Unix(stream) => Pin::new(stream).poll_read(context, into),
-        }
+        Pin::new(&mut self.stream).poll_read(context, into)
     }
 }
 
@@ -117,25 +118,16 @@ impl AsyncWrite for Peer {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        let written = match &mut self.stream {
-            Stream::Tcp(stream) => Pin::new(stream).poll_write(context, bytes),
-            Stream::Unix(stream) => Pin::new(stream).poll_write(context, bytes),
-        };
+        let written = Pin::new(&mut self.stream).poll_write(context, bytes);
         self.waited(context, written)
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let flushed = match &mut self.stream {
-            Stream::Tcp(stream) => Pin::new(stream).poll_flush(context),
-            Stream::Unix(stream) => Pin::new(stream).poll_flush(context),
-        };
+        let flushed = Pin::new(&mut self.stream).poll_flush(context);
         self.waited(context, flushed)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match &mut self.stream {
-            Stream::Tcp(stream) => Pin::new(stream).poll_shutdown(context),
-            Stream::Unix(stream) => Pin::new(stream).poll_shutdown(context),
-        }
+        Pin::new(&mut self.stream).poll_shutdown(context)
     }
 }

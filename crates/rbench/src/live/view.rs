@@ -86,11 +86,11 @@ pub fn draw(frame: &mut Frame<'_>, known: &LiveResult, question: Question) {
         _ => 0,
     };
     // Hosts and finished phases share the rest; each leaves unused lines to the other.
-    let half = free_half(area.height, fixed + rows_height + curves_height);
-    let hosts_height = take(hosts.height().min(half.max(free_rest(
-        area.height,
-        fixed + rows_height + curves_height + finished.height(),
-    ))));
+    let rest = area
+        .height
+        .saturating_sub(fixed + rows_height + curves_height);
+    let of_hosts = rest.div_ceil(2).max(rest.saturating_sub(finished.height()));
+    let hosts_height = take(hosts.height().min(of_hosts));
     let finished_height = take(finished.height());
     let parts = [
         Constraint::Length(4),
@@ -115,14 +115,6 @@ pub fn draw(frame: &mut Frame<'_>, known: &LiveResult, question: Question) {
     hosts.draw(frame, host);
     finished.draw_end(frame, end);
     frame.render_widget(Paragraph::new(foot_line(known, question)), foot);
-}
-
-fn free_rest(height: u16, used: u16) -> u16 {
-    height.saturating_sub(used)
-}
-
-fn free_half(height: u16, used: u16) -> u16 {
-    free_rest(height, used).div_ceil(2)
 }
 
 /// The latest problems.

@@ -36,29 +36,29 @@ fn right(head: &'static str, width: u16) -> Column {
     }
 }
 
-/// The columns of figures.
-fn figures_columns() -> [Column; 5] {
-    [
-        right("per s", 9),
-        right("p50", 7),
-        right("p99", 7),
-        right("p99.9", 7),
-        right("max", 7),
-    ]
-}
+/// A cell below its column's heading.
+type Cell = (Column, String);
 
-fn figures(figures: &LiveFigures) -> [String; 5] {
+fn figures(figures: &LiveFigures) -> [Cell; 5] {
     let time = |ns: u64| match figures.items {
         0 => "-".to_owned(),
         _ => human_nanos(ns as f64),
     };
     [
-        rate(figures.rate),
-        time(figures.p50_ns),
-        time(figures.p99_ns),
-        time(figures.p999_ns),
-        time(figures.max_ns),
+        (right("per s", 9), rate(figures.rate)),
+        (right("p50", 7), time(figures.p50_ns)),
+        (right("p99", 7), time(figures.p99_ns)),
+        (right("p99.9", 7), time(figures.p999_ns)),
+        (right("max", 7), time(figures.max_ns)),
     ]
+}
+
+fn gap(longest_s: Option<f64>) -> Cell {
+    (right("gap", 7), longest_s.map_or_else(String::new, seconds))
+}
+
+fn failed(errors: u64) -> Cell {
+    (right("failed", 6), count(errors))
 }
 
 /// Formats a rate to fit its column, since a truncated number would be wrong.
@@ -97,6 +97,17 @@ fn count(n: u64) -> String {
 }
 
 impl Grid {
+    /// A table of these lines, which all have the same columns.
+    fn of(lines: impl Iterator<Item = (Vec<Cell>, Style)>) -> Grid {
+        let mut grid = Grid::default();
+        for (cells, style) in lines {
+            let (columns, cells) = cells.into_iter().unzip();
+            grid.columns = columns;
+            grid.lines.push((cells, style));
+        }
+        grid
+    }
+
     /// The rows of the running phase: two lines each, or one if there is room.
     pub fn of_rows(known: &LiveResult, width: u16) -> Grid {
         let last = whole_seconds(known.interval_s);
@@ -105,115 +116,84 @@ impl Grid {
             .iter()
             .filter(|row| row.all.items + row.all.errors > 0);
         if width < WIDE {
-            let mut columns = vec![left("operation", 16), left("", 5)];
-            columns.extend(figures_columns());
-            columns.extend([right("gap", 7), right("failed", 6)]);
-            let lines = rows.flat_map(|row| {
-                let mut now = vec![text(&row.label), last.clone()];
-                now.extend(figures(&row.last));
-                now.extend([String::new(), count(row.last.errors)]);
-                let mut all = vec![times_of(row).to_owned(), "all".to_owned()];
-                all.extend(figures(&row.all));
-                let gap = row.longest_gap_s.map_or_else(String::new, seconds);
-                all.extend([gap, count(row.all.errors)]);
+            let line = |label: String, span: String, of: &LiveFigures, longest_s| {
+                let mut line = vec![(left("operation", 16), label), (left("", 5), span)];
+                line.extend(figures(of));
+                line.extend([gap(longest_s), failed(of.errors)]);
+                line
+            };
+            return Grid::of(rows.flat_map(|row| {
+                let now = line(text(&row.label), last.clone(), &row.last, None);
+                let times = times_of(row).to_owned();
+                let all = line(times, "all".to_owned(), &row.all, row.longest_gap_s);
                 let style = bad(row.all.errors);
                 [(now, style), (all, style.add_modifier(Modifier::DIM))]
-            });
-            let lines = lines.collect();
-            return Grid { columns, lines };
+            }));
         }
-        let mut columns = vec![left("operation", 20), left("", 6)];
-        columns.extend(figures_columns());
-        columns.extend([right("", 11), left("", 4)]);
-        columns.extend(figures_columns());
-        columns.extend([right("", 11), right("gap", 7), right("failed", 6)]);
-        let lines = rows.map(|row| {
-            let mut line = vec![text(&row.label), last.clone()];
-            line.extend(figures(&row.last));
-            line.extend([bandwidth(&row.last), "all".to_owned()]);
-            line.extend(figures(&row.all));
-            let gap = row.longest_gap_s.map_or_else(String::new, seconds);
-            line.extend([bandwidth(&row.all), gap, count(row.all.errors)]);
+        Grid::of(rows.map(|row| {
+            let mut line = vec![
+                (left("operation", 20), text(&row.label)),
+                (left("", 6), last.clone()),
+            ];
+            line.extend(both_spans(&row.last, &row.all));
+            line.push((right("", 11), bandwidth(&row.all)));
+            line.extend([gap(row.longest_gap_s), failed(row.all.errors)]);
             (line, bad(row.all.errors))
-        });
-        let lines = lines.collect();
-        Grid { columns, lines }
+        }))
     }
 
     /// The hosts of the phase; those that have waited longest come first.
     pub fn of_hosts(known: &LiveResult, width: u16) -> Grid {
-        if known.hosts.is_empty() {
-            return Grid::default();
-        }
         let wide = width >= WIDE;
-        let mut columns = match wide {
-            true => vec![left("host", 20), left("", 6)],
-            false => vec![left("host", 16), left("", 5)],
-        };
-        columns.extend(figures_columns());
-        if wide {
-            columns.extend([right("", 11), left("", 4)]);
-            columns.extend(figures_columns());
-            columns.push(right("CPUs/client", 11));
-        }
-        columns.extend([right("silent", 7), right("failed", 6)]);
+        let (name_width, span_width) = if wide { (20, 6) } else { (16, 5) };
         let last = whole_seconds(known.interval_s);
-        let line = |host: &LiveHost| {
-            let mut line = vec![text(&host.host), last.clone()];
-            line.extend(figures(&host.last));
+        Grid::of(known.hosts.iter().map(|host: &LiveHost| {
+            let mut line = vec![
+                (left("host", name_width), text(&host.host)),
+                (left("", span_width), last.clone()),
+            ];
             if wide {
-                line.extend([bandwidth(&host.last), "all".to_owned()]);
-                line.extend(figures(&host.all));
+                line.extend(both_spans(&host.last, &host.all));
                 let cpus = |cpus: Option<f64>| cpus.map(|cpus| format!("{cpus:.2}"));
                 let both = [cpus(host.tool_cpus), cpus(host.client_cpus)];
-                line.push(both.map(Option::unwrap_or_default).join("/"));
+                let both = both.map(Option::unwrap_or_default).join("/");
+                line.push((right("CPUs/client", 11), both));
+            } else {
+                line.extend(figures(&host.last));
             }
             let silent = match host.silent_s > known.interval_s {
                 true => seconds(host.silent_s),
                 false => String::new(),
             };
-            line.extend([silent, count(host.all.errors)]);
+            line.extend([(right("silent", 7), silent), failed(host.all.errors)]);
             (line, bad(host.all.errors))
-        };
-        let lines = known.hosts.iter().map(line).collect();
-        Grid { columns, lines }
+        }))
     }
 
     /// The finished phases; the latest is last.
     pub fn of_finished(known: &LiveResult, width: u16) -> Grid {
-        if known.finished.is_empty() {
-            return Grid::default();
-        }
         let wide = width >= WIDE;
-        let mut columns = vec![left("ended", if wide { 27 } else { 22 })];
-        columns.extend(figures_columns());
-        columns.extend([right("gap", 7), right("failed", 6)]);
-        if wide {
-            columns.extend([right("", 12), left("cache", 20)]);
-        }
-        let line = |row: &LiveFinished| {
-            let LiveFigures { errors, .. } = row.all;
+        Grid::of(known.finished.iter().map(|row: &LiveFinished| {
             let pass = match row.iteration {
                 0 => String::new(),
                 pass => format!(" (pass {})", pass + 1),
             };
             let part = if row.complete { "" } else { " (a part)" };
-            let mut line = vec![format!("{}{pass}{part}", text(&row.label))];
+            let name = format!("{}{pass}{part}", text(&row.label));
+            let mut line = vec![(left("ended", if wide { 27 } else { 22 }), name)];
             let mut of = figures(&row.all);
             if row.one_each {
-                of[0] = "-".to_owned();
+                of[0].1 = "-".to_owned();
             }
             line.extend(of);
-            let gap = row.longest_gap_s.map_or_else(String::new, seconds);
-            line.extend([gap, count(errors)]);
+            line.extend([gap(row.longest_gap_s), failed(row.all.errors)]);
             if wide {
                 let cache = row.cache.as_deref().map_or("", rbench_report::cache_word);
-                line.extend([bandwidth(&row.all), cache.to_owned()]);
+                line.push((right("", 12), bandwidth(&row.all)));
+                line.push((left("cache", 20), cache.to_owned()));
             }
-            (line, bad(errors))
-        };
-        let lines = known.finished.iter().map(line).collect();
-        Grid { columns, lines }
+            (line, bad(row.all.errors))
+        }))
     }
 
     /// Height in lines.
@@ -283,6 +263,15 @@ impl Column {
         let missing = width.saturating_sub(Line::raw(cut.as_str()).width() + 1);
         format!("{cut}…{}", " ".repeat(missing))
     }
+}
+
+/// The figures of the last interval, and those of the whole phase.
+fn both_spans(last: &LiveFigures, all: &LiveFigures) -> impl Iterator<Item = Cell> + use<> {
+    let between = [
+        (right("", 11), bandwidth(last)),
+        (left("", 4), "all".to_owned()),
+    ];
+    figures(last).into_iter().chain(between).chain(figures(all))
 }
 
 /// The start from which the row's times count.

@@ -252,14 +252,20 @@ fn place_in_host(topology: &Topology, rank: Rank) -> usize {
 /// Promises of one client, and promises between clients.
 type Named = (Vec<&'static Promise>, Vec<&'static between::Check>);
 
+/// The names and the texts of all promises, of one client and between clients.
+fn all_promises() -> impl Iterator<Item = (&'static str, &'static str)> {
+    let one = promises::all().map(|promise| (promise.name, promise.says));
+    one.chain(between::all().map(|check| (check.name, check.says)))
+}
+
+/// Returns true if a pattern matches any promise.
+fn names_any(pattern: &str) -> bool {
+    all_promises().any(|(name, _)| promises::names(pattern, name))
+}
+
 /// Promises that match `--only`, in the order of the report.
 fn chosen(only: &[String]) -> Result<Named, String> {
-    let all = promises::all().map(|promise| promise.name);
-    let all: Vec<&str> = all.chain(between::all().map(|check| check.name)).collect();
-    let nothing = only
-        .iter()
-        .find(|pattern| !all.iter().any(|name| promises::names(pattern, name)));
-    if let Some(pattern) = nothing {
+    if let Some(pattern) = only.iter().find(|pattern| !names_any(pattern)) {
         let groups = GROUPS.iter().map(|group| group.name);
         let groups: Vec<&str> = groups
             .chain(between::GROUPS.iter().map(|group| group.name))
@@ -336,12 +342,7 @@ fn expectation(asked: &Check, launch: &Launch) -> Result<Option<Expectation>, St
         })?,
     };
     let read = expect::read(&text).map_err(|e| format!("--expect: {shown}: {e}"))?;
-    let unknown = read.deviations.iter().find(|d| {
-        let one = promises::all().map(|promise| promise.name);
-        let mut all = one.chain(between::all().map(|check| check.name));
-        !all.any(|name| promises::names(&d.promise, name))
-    });
-    match unknown {
+    match read.deviations.iter().find(|d| !names_any(&d.promise)) {
         None => Ok(Some(read)),
         Some(d) => Err(format!(
             "--expect: {shown}: line {}: there is no promise '{}'",
@@ -483,9 +484,7 @@ impl Found<'_> {
             verdict,
             took,
         } = seen;
-        let one = promises::all().map(|promise| (promise.name, promise.says));
-        let mut all = one.chain(between::all().map(|check| (check.name, check.says)));
-        let says = all.find(|(known, _)| *known == name);
+        let says = all_promises().find(|(known, _)| *known == name);
         let says = says.map_or_else(String::new, |(_, says)| says.to_owned());
         let (verdict, evidence) = match verdict {
             Verdict::Holds(note) => (PromiseVerdict::Holds, only(note)),

@@ -1,14 +1,14 @@
 //! The commands, and the options of the native ones.
 
 use std::ffi::{OsStr, OsString};
-use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
-use clap_complete::Shell;
+use rbench_core::near::nearest;
+use rbench_core::plain;
 use rbench_plan::spec::{self, Spec, Workload};
 
-use crate::invocation::{Check, Clean, Compare, Page, Probe, Record, Show, Testfs, Verify};
-use crate::live::{WatchAt, watch_at};
+use crate::invocation::Tool;
+use crate::series::{Course, Knee, Sweep};
 use crate::{Communicator, Invocation, Output, Start, Stop};
 use crate::{fio, invocation, ior, letters, mdtest};
 
@@ -24,7 +24,7 @@ pub use foreign::{mistake, sentence};
 use mix::MixArgs;
 pub use mix::profile_file;
 use repeats::{Count, Repeated, Repeats};
-use series::{KneeArgs, NnArgs, OverviewArgs, QuickArgs, SuiteArgs, SweepArgs};
+use series::{OverviewArgs, QuickArgs, Runs, SuiteArgs};
 
 /// Load generator for mounted file systems: metadata and I/O, on one machine or across MPI
 /// ranks, with latency percentiles merged exactly
@@ -38,6 +38,9 @@ use series::{KneeArgs, NnArgs, OverviewArgs, QuickArgs, SuiteArgs, SweepArgs};
 pub struct Args {
     #[command(subcommand)]
     command: Command,
+    /// How the ranks start.
+    #[arg(skip)]
+    pub start: Start,
 }
 
 #[derive(Debug, Subcommand)]
@@ -74,11 +77,36 @@ enum Command {
     /// Print the table of juicefs bench: big and small files, and the mount's own counters
     Quick(QuickArgs),
     /// Run one workload with every combination of the given option values
-    Sweep(SweepArgs),
+    #[command(
+        after_help = "A KEY is an option of the workload without its dashes (bs, iodepth, n), or selects launched \
+        ranks: hosts (the first N), ranks-per-host, ranks (spread over the hosts). A switch takes on and off. All \
+        combinations of the values are run; the last key changes fastest.\n\nExamples:\n  mpirun -np 12 --hostfile \
+        myhost rbench sweep --over hosts=1,2,3 --over threads=1,4 \\\n    --over bs=4k,128k --out sweep.json -- io \
+        --dir /mnt/fs --rw randread --time 30\n  rbench sweep --over iodepth=1,4,16 -- fio --name=a --rw=randread \
+        --size=1g --ioengine=libaio"
+    )]
+    Sweep(Runs<Sweep>),
     /// Run NNBench's operations with more and more workers to find where they stop scaling
-    Nn(NnArgs),
+    #[command(
+        after_help = "Each number of workers is a separate run in new directories, one per worker: create_write \
+        (create a file, write its bytes, close it), open_read (open, read all, close), rename, delete. Workers are \
+        spread over the launched ranks as evenly as possible; ranks without a worker are idle. \
+        docs/reference/nn.md defines every figure.\n\nExamples:\n  rbench nn --dir /mnt/fs --ladder \
+        1,2,4,8,16\n  mpirun -np 12 --hostfile myhost rbench nn --dir /mnt/fs --out nn.json"
+    )]
+    Nn(Runs<rbench_plan::nn::Asked>),
     /// Find the highest rate at which response times meet an objective
-    Knee(KneeArgs),
+    #[command(
+        after_help = "Operations of all ranks together start at a target rate, however slow the target is, and \
+        response times count from the intended start. The rate doubles until the objective fails; then the gap \
+        between the last rates is halved repeatedly. A window three times as long confirms the highest rate that \
+        held. A rate also fails if more than 1% of its operations could not be started. Give enough --threads: an \
+        operation that is due waits for a free worker. docs/reference/knee.md has the \
+        details.\n\nExamples:\n  mpirun -np 12 --hostfile myhost rbench knee --slo p99=10ms --out knee.json \
+        \\\n    -- io --dir /mnt/fs --rw randread --bs 4k --direct --threads 16\n  rbench knee --slo p99=5ms --slo \
+        mean=1ms -- meta --dir /mnt/fs --phases file-create --threads 16"
+    )]
+    Knee(Runs<Knee>),
     /// Search a directory tree like find, with all ranks
     Find(Box<Run<FindArgs, Count>>),
     /// Run a mix of operations on sets of files: weights, lists of steps or named profiles
@@ -96,58 +124,8 @@ enum Command {
     Replay(Box<Run<spec::Replay, Count>>),
     /// Run a named, versioned sequence of runs, such as those of published evaluations
     Suite(SuiteArgs),
-    /// Report what a mount supports on every host: O_DIRECT, mmap, locks, names …
-    Probe(Probe),
-    /// Test one by one whether a mount keeps the promises of POSIX and Linux
-    Check(Check),
-    /// Run a program on a directory and record its file operations for rbench replay
-    Record(Record),
-    /// Mount the built-in FUSE file system in the foreground
-    Testfs(Testfs),
-    /// Watch a run that was started with --serve
-    #[command(
-        after_help = "Shows a row for each operation and each host of the current phase, the hosts that wait \
-        longest first, and curves of the rate and the 99th percentile.\n\nKeys: q quits, and the run continues; s \
-        and then y stops the run, which then reports what it has measured.\n\nExample:\n  mpirun -np 12 --hostfile \
-        myhost rbench meta --dir /mnt/fs --serve 127.0.0.1:9180\n  rbench watch 127.0.0.1:9180"
-    )]
-    Watch {
-        /// Address given to --serve of the run, as HOST:PORT or unix:PATH
-        #[arg(value_name = "ADDR", value_parser = watch_at)]
-        at: WatchAt,
-    },
-    /// Print the reports of result files or of the journals of unfinished runs
-    Show(Show),
-    /// Write a self-contained HTML page of results with charts
-    Report(Page),
-    /// Compare runs with each other or with published figures
-    Compare(Compare),
-    /// Print the version, the build and the MPI library
-    Version,
-    /// Check after a crash the writes that --ack-journal of rbench io or fio recorded
-    Verify(Verify),
-    /// Remove directories left behind by interrupted runs
-    Clean(Clean),
-    /// Print completions for a shell
-    #[command(
-        after_help = "Examples:\n  rbench completions bash >/etc/bash_completion.d/rbench\n  rbench completions zsh \
-        >/usr/local/share/zsh/site-functions/_rbench\n  rbench completions fish >~/.config/fish/completions/rbench.fish"
-    )]
-    Completions {
-        /// Shell to print completions for
-        #[arg(value_enum)]
-        shell: Shell,
-    },
-    /// Print the man page, or write one for each command
-    #[command(
-        after_help = "Examples:\n  rbench man | man -l -\n  rbench man --out /usr/local/share/man/man1"
-    )]
-    Man {
-        /// Write rbench.1, rbench-io.1 … into this existing directory; existing files are not
-        /// replaced
-        #[arg(long, value_name = "DIR")]
-        out: Option<PathBuf>,
-    },
+    #[command(flatten)]
+    Tool(Tool),
 }
 
 /// A workload, its repetitions, and the options of every run.
@@ -207,6 +185,14 @@ pub fn is_series(name: &OsStr) -> bool {
     sub.is_some_and(|sub| sub.get_arguments().any(|arg| arg.get_id() == "resume"))
 }
 
+/// The error about a name that is not built in; `all` prints those that are.
+fn unknown<'n>(what: &str, name: &str, names: impl Iterator<Item = &'n str>, all: &str) -> String {
+    let near = nearest(name, names);
+    let near = near.map_or_else(String::new, |near| format!(" (nearest: {near})"));
+    let name = plain(name);
+    format!("error: unknown {what} '{name}'{near}; {all} prints all\n")
+}
+
 /// Inserts the command that a path in the command's place means.
 fn with_command(argv: &[OsString]) -> Vec<OsString> {
     let mut argv = argv.to_vec();
@@ -230,89 +216,49 @@ impl Args {
             .clone()
             .try_get_matches_from(foreign::as_long_options(&argv))
             .map_err(|error| foreign::named(&argv, sub, error))?;
-        Args::from_arg_matches(&matches)
-    }
-
-    pub fn start(&self) -> Start {
-        match &self.command {
-            Command::Meta(run) => run.output.start,
-            Command::Ops(run) => run.output.start,
-            Command::Io(run) => run.output.start,
-            Command::Find(run) => run.output.start,
-            Command::Mix(run) => run.output.start,
-            Command::Replay(run) => run.output.start,
-            Command::Overview(overview) => overview.options.start,
-            Command::Quick(quick) => quick.options.start,
-            Command::Sweep(sweep) => sweep.options.start,
-            Command::Knee(knee) => knee.options.start,
-            Command::Nn(nn) => nn.options.start,
-            Command::Suite(suite) => suite.options.start,
-            Command::Probe(probe) => probe.start,
-            Command::Check(check) => check.start,
-            Command::Clean(clean) => clean.start,
-            Command::Testfs(_)
-            | Command::Watch { .. }
-            | Command::Record(_)
-            | Command::Show(_)
-            | Command::Compare(_)
-            | Command::Version
-            | Command::Report(_)
-            | Command::Verify(_)
-            | Command::Completions { .. }
-            | Command::Man { .. } => Start {
+        let start = match matches.subcommand() {
+            // Only a program with debug assertions has an error for an unknown name.
+            Some((_, sub)) if matches!(sub.try_contains_id("communicator"), Ok(true)) => {
+                Start::from_arg_matches(sub)?
+            }
+            // A command of one process.
+            _ => Start {
                 communicator: Communicator::Solo,
                 ..Start::default()
             },
-        }
+        };
+        let args = Args::from_arg_matches(&matches)?;
+        Ok(Args { start, ..args })
     }
 
     pub fn invocation(self, env_dir: Option<&OsStr>) -> Result<Invocation, Stop> {
-        Ok(match self.command {
-            Command::Meta(run) => {
-                return run.invocation(env_dir, |meta, _| Ok(Workload::Meta(meta)));
-            }
-            Command::Ops(run) => {
-                return run.invocation(env_dir, |ops, _| Ok(Workload::Ops(ops)));
-            }
-            Command::Io(run) => {
-                return run.invocation(env_dir, |io, _| Ok(Workload::Io(Box::new(io))));
-            }
-            Command::Find(run) => {
-                return run.invocation(env_dir, |args, common| {
-                    common.dir = args.start.or(common.dir.take());
-                    Ok(Workload::Find(args.find))
-                });
-            }
+        match self.command {
+            Command::Meta(run) => run.invocation(env_dir, |meta, _| Ok(Workload::Meta(meta))),
+            Command::Ops(run) => run.invocation(env_dir, |ops, _| Ok(Workload::Ops(ops))),
+            Command::Io(run) => run.invocation(env_dir, |io, _| Ok(Workload::Io(Box::new(io)))),
+            Command::Find(run) => run.invocation(env_dir, |args, common| {
+                common.dir = args.start.or(common.dir.take());
+                Ok(Workload::Find(args.find))
+            }),
             Command::Mix(run) => {
-                return run.invocation(env_dir, |args, _| Ok(Workload::Mix(Box::new(args.mix()?))));
+                run.invocation(env_dir, |args, _| Ok(Workload::Mix(Box::new(args.mix()?))))
             }
             Command::Replay(run) => {
-                return run.invocation(env_dir, |replay, _| Ok(Workload::Replay(replay)));
+                run.invocation(env_dir, |replay, _| Ok(Workload::Replay(replay)))
             }
-            Command::Overview(overview) => overview.invocation(),
-            Command::Quick(quick) => quick.invocation(env_dir)?,
-            Command::Sweep(sweep) => sweep.invocation(),
-            Command::Knee(knee) => knee.invocation(),
-            Command::Nn(nn) => nn.invocation(),
-            Command::Suite(suite) => suite.invocation(env_dir)?,
-            Command::Probe(probe) => Invocation::Probe(probe),
-            Command::Check(mut check) => {
+            Command::Overview(overview) => Ok(overview.invocation()),
+            Command::Quick(quick) => quick.invocation(env_dir),
+            Command::Sweep(sweep) => Ok(sweep.options.with(Course::Sweep(sweep.course))),
+            Command::Knee(knee) => Ok(knee.options.with(Course::Knee(knee.course))),
+            Command::Nn(nn) => Ok(nn.options.with(Course::Nn(nn.course))),
+            Command::Suite(suite) => suite.invocation(env_dir),
+            Command::Tool(Tool::Check(mut check)) => {
                 if check.dirs.is_empty() {
                     check.dirs.extend(invocation::env_dir(env_dir)?);
                 }
-                Invocation::Check(check)
+                Ok(Invocation::Tool(Tool::Check(check)))
             }
-            Command::Testfs(testfs) => Invocation::Testfs(testfs),
-            Command::Watch { at } => Invocation::Watch(at),
-            Command::Record(record) => Invocation::Record(record),
-            Command::Show(show) => Invocation::Show(show),
-            Command::Report(page) => Invocation::Report(page),
-            Command::Completions { shell } => Invocation::Completions(shell),
-            Command::Man { out } => Invocation::Man { out },
-            Command::Compare(compare) => Invocation::Compare(compare),
-            Command::Version => Invocation::Version,
-            Command::Verify(verify) => Invocation::Verify(verify),
-            Command::Clean(clean) => Invocation::Clean(clean),
-        })
+            Command::Tool(tool) => Ok(Invocation::Tool(tool)),
+        }
     }
 }

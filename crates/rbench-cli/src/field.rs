@@ -6,7 +6,7 @@ use rbench_core::{Call, Nanos};
 use rbench_plan::jobs::{Each, WindowValue};
 use rbench_plan::meta::Backend;
 
-use crate::{Communicator, FioFormat, Format, IorSummary, Progress};
+use crate::{Communicator, Format, IorSummary, Progress};
 
 /// A field that an option fills.
 pub trait Field {
@@ -49,6 +49,6 @@ macro_rules! plain_fields {
 }
 
 plain_fields! {
-    bool i32 u8 u32 u64 Nanos PathBuf [Vec<i32>; 3] Vec<PathBuf> Vec<FioFormat> Call WindowValue
+    bool i32 u8 u32 u64 Nanos PathBuf [Vec<i32>; 3] Vec<PathBuf> Vec<&'static str> Call WindowValue
     Backend Communicator Format IorSummary Progress
 }

@@ -10,13 +10,13 @@ use std::fmt::Write as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 
-use rbench_core::plain;
+use rbench_core::plain::{plain, shell_word};
 use rbench_plan::spec::{self, Fio, Spec, Workload, fio::Job};
 
-use crate::{FioFormat, FioTool, FioView, Invocation, Mistake, Output, Start, Stop};
-use file::{Content, Named, Reader};
+use crate::{FioTool, FioView, Invocation, Mistake, Output, Start, Stop, Tool};
+use file::Reader;
 use rbench_plan::given::{Given, pattern};
-use section::{Section, Typed, with_values};
+use section::{Named, Section, Sections, Typed, with_values};
 use table::{Does, Found, Opt, Takes};
 
 mod file;
@@ -52,8 +52,6 @@ pub struct Line {
     tool: Option<FioTool>,
     /// Jobs, in the order given.
     jobs: Vec<Named>,
-    /// `--name=global` was the last name: options apply to the jobs that follow.
-    in_globals: bool,
 }
 
 /// Returns the words after `rbench fio`, or `None` for other commands.
@@ -120,7 +118,7 @@ pub fn variables_named(files: &BTreeMap<PathBuf, Vec<u8>>) -> Vec<String> {
 ///
 /// # Errors
 /// [`Stop`] when there is nothing to run.
-pub fn read(argv: &[OsString], around: &Surroundings<'_>) -> Result<Invocation, Stop> {
+pub fn read(argv: &[OsString], around: &Surroundings) -> Result<Invocation, Stop> {
     let words = words(argv).unwrap_or_default();
     line(words, around)?.invocation()
 }
@@ -292,10 +290,10 @@ fn missing(typed: &str, name: &str) -> Wrong {
 
 /// Reads all words and job files and reports all errors together: a job file written for fio often
 /// has several unsupported options.
-fn line(words: &[OsString], around: &Surroundings<'_>) -> Result<Line, Stop> {
+fn line(words: &[OsString], around: &Surroundings) -> Result<Line, Stop> {
     let mut line = Line::default();
     let mut files = Vec::new();
-    let mut globals = Section::default();
+    let mut sections = Sections::of_line(&around.files);
     let mut wrong: Vec<Wrong> = Vec::new();
     for item in items(words) {
         let (option, typed, value) = match item {
@@ -326,27 +324,21 @@ fn line(words: &[OsString], around: &Surroundings<'_>) -> Result<Line, Stop> {
                     return Ok(line);
                 }
             }
-            // Like in fio, by the beginning of the name.
-            Does::Name if given.is_some_and(|name| name.starts_with("global")) => {
-                wrong.extend(line.read_open_section(&mut globals, around.files));
-                line.in_globals = true;
-            }
             Does::Name => {
-                wrong.extend(line.read_open_section(&mut globals, around.files));
-                line.in_globals = false;
-                let mut section = globals.below();
-                section.push(option, typed, given);
-                line.jobs
-                    .push(Named::new(value.unwrap_or_default(), section));
+                // Like in fio, by the beginning of the name.
+                let job = given.filter(|name| !name.starts_with("global"));
+                wrong.extend(sections.begin(job).into_iter().map(Wrong::from));
+                if job.is_some() {
+                    sections.push(option, typed, given);
+                }
             }
-            Does::Job(_) | Does::Base => {
-                line.open_section(&mut globals).push(option, typed, given);
-            }
+            Does::Job(_) | Does::Base => sections.push(option, typed, given),
         }
     }
-    wrong.extend(line.read_open_section(&mut globals, around.files));
-    line.fio.globals = with_values(&globals.own);
-    line.take_files(&files, &globals, around, &mut wrong);
+    wrong.extend(sections.close().into_iter().map(Wrong::from));
+    line.fio.globals = with_values(&sections.globals.own);
+    line.jobs = sections.jobs;
+    line.take_files(&files, &sections.globals, around, &mut wrong);
     if wrong.is_empty() {
         return Ok(line);
     }
@@ -367,31 +359,13 @@ fn stop(text: Result<String, String>, typed: &str, value: Option<&str>) -> Stop 
 }
 
 impl Line {
-    /// Returns the section that the following options belong to: the last job or the globals.
-    fn open_section<'a>(&'a mut self, globals: &'a mut Section) -> &'a mut Section {
-        match self.jobs.last_mut() {
-            Some(job) if !self.in_globals => &mut job.section,
-            _ => globals,
-        }
-    }
-
-    /// Reads the values of the open section and returns the errors.
-    fn read_open_section(
-        &mut self,
-        globals: &mut Section,
-        files: &pattern::Contents,
-    ) -> impl Iterator<Item = Wrong> + use<> {
-        let wrong = self.open_section(globals).read(files);
-        wrong.into_iter().map(Wrong::from)
-    }
-
     /// Reads job files below `globals`. Ignores a missing file whose name may be the value of an
     /// invalid option.
     fn take_files(
         &mut self,
         files: &[(PathBuf, bool)],
         globals: &Section,
-        around: &Surroundings<'_>,
+        around: &Surroundings,
         wrong: &mut Vec<Wrong>,
     ) {
         let there = files
@@ -405,7 +379,7 @@ impl Line {
     }
 
     /// Takes the jobs of a file; `later` is true for all files but the first.
-    fn take(&mut self, content: Content, later: bool) {
+    fn take(&mut self, content: Sections<'_>, later: bool) {
         let asked = |job: &Named| self.sections.is_empty() || self.sections.contains(&job.files);
         let mut jobs: Vec<Named> = content.jobs.into_iter().filter(asked).collect();
         if let Some(first) = jobs.first_mut() {
@@ -435,11 +409,10 @@ impl Line {
             show_command,
             jobs,
             sections: _,
-            in_globals: _,
             tool,
         } = self;
         if let Some(tool) = tool {
-            return Ok(Invocation::Fio(tool));
+            return Ok(Invocation::Tool(Tool::Fio(tool)));
         }
         if jobs.is_empty() {
             let what = "no job is given: start one with --name, or with [name] in a job file";
@@ -447,10 +420,10 @@ impl Line {
         }
         view.show = show_command.then(|| command_line(&jobs));
         if view.formats.is_empty() {
-            view.formats.push(FioFormat::Normal);
+            view.formats.push("normal");
         }
-        if append_terse && !view.formats.contains(&FioFormat::Terse) {
-            view.formats.push(FioFormat::Terse);
+        if append_terse && !view.formats.contains(&"terse") {
+            view.formats.push("terse");
         }
         output.progress = output.progress.unless(output.quiet);
         output.fio = Some(view);
@@ -502,7 +475,7 @@ fn command_line(jobs: &[Named]) -> String {
             .for_each(|typed| show(&mut text, typed, ""));
     }
     for job in jobs {
-        let _ = write!(text, " --name={}", quoted(&job.name));
+        let _ = write!(text, " --name={}", shell_word(&job.name));
         if job.apart {
             text.push_str(" --stonewall");
         }
@@ -527,20 +500,11 @@ fn takes_the_name(typed: &Typed) -> bool {
 
 fn show(text: &mut String, typed: &Typed, job: &str) {
     let _ = match &typed.value {
-        Some(value) => write!(text, " --{}={}", typed.name, quoted(value)),
+        Some(value) => write!(text, " --{}={}", typed.name, shell_word(value)),
         // On a command line the value cannot be omitted.
-        None if takes_the_name(typed) => write!(text, " --{}={}", typed.name, quoted(job)),
+        None if takes_the_name(typed) => write!(text, " --{}={}", typed.name, shell_word(job)),
         None => write!(text, " --{}", typed.name),
     };
-}
-
-/// Quotes a word for a shell.
-fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_alphanumeric() || "_./:,=%+@-".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
-        return word.to_owned();
-    }
-    format!("'{}'", word.replace('\'', "'\\''"))
 }
 
 /// Formats all errors like the native commands do: one line each.

@@ -22,7 +22,7 @@ mod own;
 
 pub use help::{definitions, help};
 pub use own::Own;
-pub use table::{Group, Opt, Table, Takes, text};
+pub use table::{Opt, Table, Takes, text};
 
 /// rbench's own options, which every command with letters has.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -277,4 +277,36 @@ fn misuse<L: Line>(what: String, tip: Option<String>) -> Stop {
     Stop::misuse(format!(
         "error: {what}\n\n{tip}For more information, try 'rbench {command} --help'.\n"
     ))
+}
+
+/// Helpers for the tests of each command with letters.
+#[cfg(test)]
+pub mod tests {
+    use std::fmt::Debug;
+
+    use super::*;
+    use crate::tests::words;
+
+    /// An option, and the change that it makes.
+    pub type Sample<L> = (&'static str, fn(&mut L));
+
+    /// Checks that these words make this change and no other.
+    pub fn check<L: Line + Debug + PartialEq>(text: &str, change: impl FnOnce(&mut L)) {
+        let mut expect = L::default();
+        change(&mut expect);
+        assert_eq!(read(&words(text)), Ok(expect), "{text}");
+    }
+
+    pub fn check_all<L: Line + Debug + PartialEq>(samples: &[Sample<L>]) {
+        samples
+            .iter()
+            .for_each(|(text, change)| check(text, change));
+    }
+
+    /// The names of an option, with their dashes.
+    pub fn names_of<L>(option: &Opt<L>) -> impl Iterator<Item = String> + use<L> {
+        let letter = option.letter.map(|letter| format!("-{letter}"));
+        let long = option.long.map(|long| format!("--{long}"));
+        letter.into_iter().chain(long)
+    }
 }

@@ -3,7 +3,6 @@
 //! Pure: nothing here reads the environment, the file system or the terminal. The caller passes
 //! them in and prints the result.
 
-use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -12,11 +11,11 @@ pub use clap_complete::Shell;
 pub use completions::{Names, completions, man_pages};
 pub use invocation::{
     Check, CheckFormat, Clean, Compare, CompareFormat, FioTool, Invocation, Page, PowerCut, Probe,
-    Record, Show, ShowFormat, Testfs, Verify,
+    Record, Show, ShowFormat, Testfs, Tool, Verify, value_name,
 };
 pub use output::{
-    Communicator, FioFormat, FioView, Format, IdleReport, IorSummary, IorView, MdtestView, Mistake,
-    Output, Print, Progress, Start, Stop,
+    Communicator, FioView, Format, IdleReport, IorSummary, IorView, MdtestView, Mistake, Output,
+    Print, Progress, Start, Stop,
 };
 use rbench_core::plain::plain_lines;
 
@@ -61,23 +60,19 @@ pub fn parse(argv: &[OsString], env_dir: Option<&std::ffi::OsStr>) -> Result<Inv
     }
     // `rbench check` starts this process; users do not type it, and no help lists it.
     if let Some([kind, path]) = words_of("hold-lock", argv) {
-        return Ok(Invocation::HoldLock {
+        return Ok(Invocation::Tool(Tool::HoldLock {
             kind: kind.to_string_lossy().into_owned(),
             path: PathBuf::from(path),
-        });
+        }));
     }
     if fio::words(argv).is_some() {
-        return fio::read(
-            argv,
-            &fio::Surroundings {
-                files: &BTreeMap::new(),
-                unreadable: &BTreeMap::new(),
-                variable: &|_| None,
-                page_size: 4096,
-                cpus: 1,
-                memory_mib: 1024,
-            },
-        );
+        let around = fio::Surroundings {
+            page_size: 4096,
+            cpus: 1,
+            memory_mib: 1024,
+            ..fio::Surroundings::default()
+        };
+        return fio::read(argv, &around);
     }
     let args = args::Args::read(argv).map_err(|error| Stop {
         text: {
@@ -123,7 +118,7 @@ pub fn start(argv: &[OsString]) -> Start {
     }
     match fio::words(argv) {
         Some(words) => fio::start(words),
-        None => args::Args::read(argv).map_or(Start::default(), |args| args.start()),
+        None => args::Args::read(argv).map_or(Start::default(), |args| args.start),
     }
 }
 

@@ -1,5 +1,6 @@
 //! Addresses for watching a run.
 
+use std::fmt;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
@@ -22,22 +23,29 @@ pub struct Serve {
     pub remote: bool,
 }
 
-/// The address of `--serve`.
+/// An address for watching a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ServeAt {
-    /// An address and a port; port 0: any.
-    Tcp(SocketAddr),
+pub enum At<T> {
+    /// A host and a port.
+    Tcp(T),
     /// A unix socket.
     Unix(PathBuf),
 }
 
-/// The address that `rbench watch` connects to.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum WatchAt {
-    /// `HOST:PORT`
-    Tcp(String),
-    /// A unix socket.
-    Unix(PathBuf),
+/// The address of `--serve`; port 0: any.
+pub type ServeAt = At<SocketAddr>;
+
+/// The address that `rbench watch` connects to, `HOST:PORT` or a socket.
+pub type WatchAt = At<String>;
+
+/// In the syntax of `rbench watch`.
+impl<T: fmt::Display> fmt::Display for At<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            At::Tcp(address) => address.fmt(f),
+            At::Unix(path) => write!(f, "unix:{}", path.display()),
+        }
+    }
 }
 
 /// Returns the unix socket of `unix:PATH`, or of any text with a slash.

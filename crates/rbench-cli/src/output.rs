@@ -175,19 +175,6 @@ impl Output {
     }
 }
 
-/// A form of fio's report.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FioFormat {
-    /// For people.
-    Normal,
-    /// One line for each job, version 3.
-    Terse,
-    /// JSON.
-    Json,
-    /// JSON with the buckets of each histogram.
-    JsonPlus,
-}
-
 /// The report on idle processors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IdleReport {
@@ -200,8 +187,8 @@ pub enum IdleReport {
 /// Contents and place of the output of `rbench fio`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct FioView {
-    /// `--output-format`, `--minimal`: at least one, in the order given.
-    pub formats: Vec<FioFormat>,
+    /// `--output-format`, `--minimal`: normal, terse, json, json+; at least one, in the order given.
+    pub formats: Vec<&'static str>,
     /// `--terse-version`
     pub terse_version: Option<u8>,
     /// `--output`: the file that takes the place of stdout.

@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::str::FromStr as _;
 
 use clap::Args;
 use rbench_plan::knee::Asked;
@@ -86,20 +87,24 @@ pub enum Course {
 }
 
 /// `rbench sweep`: one workload with every combination of some values.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Args)]
 pub struct Sweep {
-    /// `--over`, in the order given.
+    /// Key to vary and its values; may be repeated
+    #[arg(long, required = true, value_name = "KEY=V1,V2,…", value_parser = Over::from_str)]
     pub over: Vec<Over>,
-    /// The workload and its options.
+    /// Workload: io, meta, mix, ops, mdtest or fio, with its options
+    #[arg(last = true, required = true, value_name = "WORKLOAD")]
     pub words: Vec<OsString>,
 }
 
 /// `rbench knee`
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Args)]
 pub struct Knee {
     /// Its options.
+    #[command(flatten)]
     pub asked: Asked,
-    /// The workload and its options.
+    /// Workload: io, meta, mix or fio, with its options except rate and time
+    #[arg(last = true, required = true, value_name = "WORKLOAD")]
     pub words: Vec<OsString>,
 }
 
@@ -122,7 +127,7 @@ pub struct Suite {
     pub dry_run: bool,
 }
 
-/// Returns true if this names a suite by its file.
+/// Returns true if this names a suite or a profile by its file.
 pub fn is_file(name: &str) -> bool {
     name.ends_with(".toml") || name.contains('/')
 }

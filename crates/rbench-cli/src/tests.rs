@@ -166,7 +166,7 @@ fn verify_takes_journals_and_where_the_data_lies_now() {
         format: Format::Json,
     };
     let line = "rbench verify a.0.0 a.0.1 --dir /mnt/b --format json";
-    assert_eq!(read(line), Ok(Invocation::Verify(expect)));
+    assert_eq!(read(line), Ok(Invocation::Tool(Tool::Verify(expect))));
     check_misuse("rbench verify", "FILE");
 }
 
@@ -295,7 +295,7 @@ fn quiet_turns_progress_off() {
 #[test]
 fn testfs_keeps_what_its_faults_are_to_be() {
     let testfs = |line: &str| match read(line) {
-        Ok(Invocation::Testfs(args)) => args,
+        Ok(Invocation::Tool(Tool::Testfs(args))) => args,
         other => panic!("{other:?}"),
     };
     let bare = Testfs {
@@ -330,7 +330,7 @@ fn testfs_keeps_what_its_faults_are_to_be() {
 
 fn compare(line: &str) -> Compare {
     match read(line) {
-        Ok(Invocation::Compare(compare)) => compare,
+        Ok(Invocation::Tool(Tool::Compare(compare))) => compare,
         other => panic!("{other:?}"),
     }
 }

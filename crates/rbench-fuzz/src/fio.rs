@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use rbench_cli::Invocation;
 use rbench_cli::fio::{Surroundings, files_named, read, variables_named};
+use rbench_cli::{Invocation, Tool};
 use rbench_core::Nanos;
 use rbench_plan::jobs::{JobPlan, JobsPlan, Whole};
 use rbench_plan::pattern::{Steps, largest, smallest};
@@ -63,20 +63,25 @@ fn whole_way(argv: &[OsString], disk: &BTreeMap<PathBuf, Vec<u8>>, input: usize)
             known.insert(file, content);
         }
     }
-    for name in variables_named(&known) {
+    let names = variables_named(&known);
+    for name in &names {
         assert!(!name.contains('}'), "{name}");
     }
+    let included: usize = known.values().map(Vec::len).sum();
+    let set = names.into_iter().filter(|name| name != "UNSET");
     let around = Surroundings {
-        files: &known,
-        unreadable: &BTreeMap::new(),
-        variable: &|name| (name != "UNSET").then(|| format!("v{}", name.len())),
+        files: known,
+        variables: set
+            .map(|name| (name.clone(), format!("v{}", name.len())))
+            .collect(),
         page_size: 4096,
         cpus: 2,
         memory_mib: 1024,
+        ..Surroundings::default()
     };
     let invocation = match read(argv, &around) {
         // Not jobs.
-        Ok(Invocation::Fio(_)) => return,
+        Ok(Invocation::Tool(Tool::Fio(_))) => return,
         Ok(invocation) => invocation,
         Err(stop) => return refusal::of_line(&stop),
     };
@@ -91,7 +96,6 @@ fn whole_way(argv: &[OsString], disk: &BTreeMap<PathBuf, Vec<u8>>, input: usize)
         panic!("{again:?} was printed, and is refused: {}", stop.text);
     });
     let (again, _) = plans::workload(again);
-    let included: usize = known.values().map(Vec::len).sum();
     for facts in plans::worlds() {
         let Some(plan) = plans::plan(&spec, &facts, (input + included) * 16) else {
             continue;
@@ -112,7 +116,7 @@ fn whole_way(argv: &[OsString], disk: &BTreeMap<PathBuf, Vec<u8>>, input: usize)
 }
 
 /// The command line that `--showcmd` prints for `argv`.
-fn printed(argv: &[OsString], around: &Surroundings<'_>) -> Vec<OsString> {
+fn printed(argv: &[OsString], around: &Surroundings) -> Vec<OsString> {
     let mut argv = argv.to_vec();
     argv.insert(2, "--showcmd".into());
     let invocation = read(&argv, around).expect("it was read before");

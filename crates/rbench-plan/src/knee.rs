@@ -3,12 +3,14 @@
 
 use std::ffi::OsString;
 
+use clap::Args;
 use rbench_core::Nanos;
 use rbench_core::random::key;
 
 use crate::arrival::{Arrival, check_rate};
 use crate::refusal::PlanError;
 use crate::series::{has_option, named, set_option};
+use crate::values;
 
 /// Operations that must lie above a percentile to make it reliable.
 const ABOVE_PERCENTILE: f64 = 100.0;
@@ -112,21 +114,36 @@ pub enum Slo {
 }
 
 /// The options as typed; a missing option is `None`.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default, Args)]
 pub struct Asked {
-    /// `--slo`, in the given order.
+    /// Objective to meet, such as p99=10ms; may be repeated
+    ///
+    /// FIGURE is mean, max or a percentile (p50, p99, p99.9) of the response time, with the
+    /// longest time allowed; or errors, with the share of operations that may fail (0.1%).
+    /// Without errors=…, none may fail.
+    #[arg(long, required = true, value_name = "FIGURE=LIMIT", value_parser = slo)]
     pub slo: Vec<Slo>,
-    /// `--row`
+    /// Judge only this row of the result, such as randread [default: all]
+    #[arg(long, value_name = "NAME")]
     pub row: Option<String>,
-    /// `--from`
+    /// Lowest rate, which is tried first (operations per second) [default: a quarter of
+    /// what the workload reaches without a rate]
+    #[arg(long, value_name = "RATE", value_parser = values::rate)]
     pub from: Option<f64>,
-    /// `--to`
+    /// Highest rate to try [default: no limit]
+    #[arg(long, value_name = "RATE", value_parser = values::rate)]
     pub to: Option<f64>,
-    /// `--precision`, as a part of the rate.
+    /// Largest gap between the rate that held and the one that did not [default: 5%]
+    #[arg(long, value_name = "PERCENT", value_parser = share)]
     pub precision: Option<f64>,
-    /// `--time`
+    /// Minimum time of a step (s) [default: 5]
+    ///
+    /// A step takes longer until 100 operations are above the percentile of --slo: for
+    /// p99, 10,000 operations.
+    #[arg(long, value_name = "TIME")]
     pub time: Option<Nanos>,
-    /// `--arrival`
+    /// Gaps between the starts [default: uniform]
+    #[arg(long, value_enum, value_name = "HOW")]
     pub arrival: Option<Arrival>,
 }
 
@@ -561,6 +578,59 @@ impl Form {
             }
         }
         words
+    }
+}
+
+/// Reads an objective: `p99=10ms`, `errors=0.1%`
+fn slo(text: &str) -> Result<Slo, String> {
+    let form = || format!("'{text}' is not of the form p99=10ms, mean=1ms, max=1s or errors=0");
+    let no_limit = || "--slo needs FIGURE=LIMIT, for example p99=10ms".to_owned();
+    let (name, value) = text.split_once('=').ok_or_else(no_limit)?;
+    if name == "errors" {
+        return match share(value) {
+            Ok(share) if value == "0" || value.ends_with('%') => Ok(Slo::Errors(share)),
+            _ => Err(format!(
+                "errors takes 0 or a percentage such as 0.1%, not '{value}'"
+            )),
+        };
+    }
+    let figure = match name {
+        "mean" => Figure::Mean,
+        "max" => Figure::Max,
+        _ => Figure::Percentile(percentile(name).ok_or_else(form)?),
+    };
+    let most = values::time(value)?;
+    if most == Nanos(0) {
+        return Err(format!("the time in {name}={value} must be more than 0"));
+    }
+    // Elsewhere a bare number is in seconds. Here most would mean milliseconds.
+    if value.ends_with(|c: char| c.is_ascii_digit() || c == '.') {
+        return Err(format!(
+            "--slo {text} has no unit: write {value}ms or {value}s"
+        ));
+    }
+    Ok(Slo::Time(Limit { figure, most }))
+}
+
+/// Reads a percentile: `p50`, `p99.9`; `p999` is `p99.9`.
+fn percentile(name: &str) -> Option<f64> {
+    let digits = name.strip_prefix('p')?;
+    let plain = digits.bytes().all(|b| b.is_ascii_digit());
+    let percent: f64 = match digits.get(..2) {
+        Some(first) if plain && digits.len() > 2 && first.starts_with('9') => {
+            format!("{first}.{}", &digits[2..]).parse().ok()?
+        }
+        _ if digits.bytes().all(|b| b.is_ascii_digit() || b == b'.') => digits.parse().ok()?,
+        _ => return None,
+    };
+    (percent > 0.0 && percent < 100.0).then_some(percent)
+}
+
+/// Reads a percentage, with or without its sign, as a fraction.
+fn share(text: &str) -> Result<f64, String> {
+    match values::share(text)? {
+        share if (0.0..=1.0).contains(&share) => Ok(share),
+        _ => Err(format!("'{text}' must be from 0% to 100%")),
     }
 }
 

@@ -3,10 +3,12 @@
 
 use std::path::PathBuf;
 
+use clap::Args;
 use rbench_core::Bytes;
 
 use crate::refusal::PlanError;
 use crate::series::{Cell, Selection, Words};
+use crate::values;
 
 /// The default numbers of workers.
 const LADDER: [u32; 10] = [10, 20, 30, 40, 50, 60, 70, 80, 90, 100];
@@ -18,18 +20,31 @@ const WORKERS_MAX: u32 = 4096;
 pub const PHASES: &str = "tree-create,file-create,file-read,file-rename,file-remove";
 
 /// The options as typed; a missing option is `None`.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Args)]
 pub struct Asked {
-    /// `--ladder`
+    /// Total numbers of workers of all ranks, in rising order [default: 10,20,…,100]
+    #[arg(long, value_name = "N1,N2,…", value_delimiter = ',')]
     pub ladder: Option<Vec<u32>>,
-    /// `--files` of each worker.
+    /// Files per worker [default: 200]
+    #[arg(long, value_name = "N", value_parser = values::amount::<u64>)]
     pub files: Option<u64>,
-    /// `--bytes` of each file.
+    /// Bytes to write to each file, in one call, and to read from it [default: 0]
+    #[arg(long, value_name = "SIZE")]
     pub bytes: Option<Bytes>,
-    /// `--dir`
+    /// Directory to test [default: RBENCH_DIR, else a built-in in-memory file system as a
+    /// demo]
+    #[arg(long, value_name = "DIR", value_parser = values::directory(), help_heading = "Run")]
     pub dir: Option<PathBuf>,
-    /// Switches of the workload, without their dashes.
-    pub switches: Vec<&'static str>,
+    /// Drop the kernel's caches on every host before files are read (needs root)
+    #[arg(long, help_heading = "Run")]
+    pub drop_caches: bool,
+    /// Call fsync after each write
+    #[arg(long)]
+    pub fsync: bool,
+    /// Allow each host its own file system at the target; otherwise all hosts must see the
+    /// same one
+    #[arg(long, help_heading = "Run")]
+    pub private_dirs: bool,
 }
 
 impl Asked {
@@ -70,8 +85,14 @@ impl Asked {
             ))
             .and(&format!("--write {bytes} --read {bytes} --phases {PHASES}"))
             .and("--leaf-only --files-only");
-        for name in &self.switches {
-            words = words.and(&format!("--{name}"));
+        for (name, given) in [
+            ("--drop-caches", self.drop_caches),
+            ("--fsync", self.fsync),
+            ("--private-dirs", self.private_dirs),
+        ] {
+            if given {
+                words = words.and(name);
+            }
         }
         Cell {
             name: format!("workers={workers}"),

@@ -1,11 +1,9 @@
-//! The request that a command line makes of the ranks, and its front end. No other file knows all
+//! Reads the command line that all ranks share, and selects its front end. No other file knows all
 //! front ends.
 
 use std::path::{Path, PathBuf};
 
-use rbench_cli::series::Series;
-use rbench_cli::{Check, Clean, Invocation, Mistake, Output, Probe, Stop};
-use rbench_comm::Communicator;
+use rbench_cli::{Invocation, Mistake, Output, Stop};
 use rbench_core::Rank;
 use rbench_core::event::check_events;
 use rbench_core::outcome::OpTime;
@@ -19,7 +17,7 @@ use crate::launch::Launch;
 use crate::operations::OperationLog;
 use crate::refusal::Refusal;
 use crate::show::render;
-use crate::{fio, ior, mdtest, status};
+use crate::{fio, ior, job_files, mdtest};
 
 /// The native commands.
 struct Native {
@@ -69,25 +67,14 @@ pub fn front_end(spec: &Spec, output: &Output) -> Box<dyn FrontEnd> {
     }
 }
 
-/// The request that a command line makes of the ranks.
-pub enum Asked {
-    /// One run.
-    Run(Box<(Spec, Output)>),
-    /// Several runs, one after the other.
-    Series(Box<Series>),
-    /// Tests the abilities of a mount.
-    Probe(Probe),
-    /// Tests the promises of a mount.
-    Check(Check),
-    /// Removes directories that runs left behind.
-    Clean(Clean),
-}
+/// Reason why ranks refuse a command of one process.
+pub const ONE_RANK_ONLY: &str = "this command runs on one rank only";
 
 /// Reads the command line. Its paths are relative to rank 0's working directory.
-pub fn read(launch: &Launch) -> Result<Asked, Refusal> {
+pub fn read(launch: &Launch) -> Result<Invocation, Refusal> {
     let cwd = Path::new(&launch.cwd);
     let invocation = match launch.argv.get(1) {
-        Some(command) if command == "fio" => launch.job_files.fio(&launch.argv),
+        Some(command) if command == "fio" => rbench_cli::fio::read(&launch.argv, &launch.job_files),
         _ => {
             let argv = ior::with_script(launch).map_err(Refusal::Usage)?;
             rbench_cli::parse(&argv, launch.env_dir.as_deref())
@@ -111,7 +98,7 @@ pub fn read(launch: &Launch) -> Result<Asked, Refusal> {
                 }
                 Workload::Mix(mix) => {
                     if let MixText::Profile { name, text } = &mut mix.text {
-                        *text = launch.job_files.text(Path::new(name));
+                        *text = job_files::text(&launch.job_files, Path::new(name));
                     }
                     None
                 }
@@ -128,26 +115,9 @@ pub fn read(launch: &Launch) -> Result<Asked, Refusal> {
             if let Some(journal) = journal {
                 *journal = journal.take().map(|base| cwd.join(base));
             }
-            Ok(Asked::Run(Box::new((*spec, output))))
+            Ok(Invocation::Run(spec, output))
         }
-        Invocation::Series(series) => Ok(Asked::Series(series)),
-        Invocation::Probe(probe) => Ok(Asked::Probe(probe)),
-        Invocation::Check(check) => Ok(Asked::Check(check)),
-        Invocation::Clean(clean) => Ok(Asked::Clean(clean)),
-        Invocation::Testfs(_)
-        | Invocation::HoldLock { .. }
-        | Invocation::Watch(_)
-        | Invocation::Record(_)
-        | Invocation::Show(_)
-        | Invocation::Report(_)
-        | Invocation::Completions(_)
-        | Invocation::Man { .. }
-        | Invocation::Compare(_)
-        | Invocation::Version
-        | Invocation::Fio(_)
-        | Invocation::Verify(_) => Err(Refusal::Usage(
-            "this command runs on one rank only".to_owned(),
-        )),
+        other @ (Invocation::Series(_) | Invocation::Tool(_)) => Ok(other),
     }
 }
 
@@ -170,17 +140,5 @@ fn with_directory(stop: Stop, launch: &Launch) -> Stop {
             ))
         }
         _ => stop,
-    }
-}
-
-/// Items that an earlier run's stonewall left to each rank, the same on every rank; `None` if not
-/// requested or unknown.
-pub async fn stonewalled(
-    comm: &dyn Communicator,
-    front: &dyn FrontEnd,
-) -> Result<Option<u64>, Refusal> {
-    match front.status_to_read() {
-        Some((option, path)) => status::read(comm, option, &path).await,
-        None => Ok(None),
     }
 }

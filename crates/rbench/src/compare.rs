@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use rbench_cli::{Compare, CompareFormat};
+use rbench_cli::{Compare, CompareFormat, value_name};
 use rbench_report::Document;
 use rbench_report::compare::{
     Comparison, Condition, FORMATS, Options, Run, SeriesRun, against, compare as between,
@@ -138,16 +138,9 @@ fn series(all: &[Read]) -> Vec<SeriesRun<'_>> {
 }
 
 fn render(comparison: &Comparison, format: CompareFormat) -> String {
-    let name = match format {
-        CompareFormat::Text => "text",
-        CompareFormat::Md => "md",
-        CompareFormat::Json => "json",
-        CompareFormat::Csv => "csv",
-    };
-    FORMATS
-        .iter()
-        .find(|format| format.name == name)
-        .map_or_else(String::new, |format| {
-            (format.render)(comparison, show::view())
-        })
+    let name = value_name(&format);
+    let format = FORMATS.iter().find(|format| format.name == name);
+    format.map_or_else(String::new, |format| {
+        (format.render)(comparison, show::view())
+    })
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use nix::errno::Errno;
 use nix::time::{ClockId, clock_gettime};
-use rbench_cli::{FioFormat, FioView, IdleReport, Output};
+use rbench_cli::{FioView, IdleReport, Output};
 use rbench_core::job::{JobLog, JobOutcome, Series};
 use rbench_core::machine::HostUse;
 use rbench_core::{Latency, Nanos, Rank};
@@ -166,7 +166,7 @@ impl FrontEnd for Front {
     fn forms(&self, scope: Scope<'_>, done: Done<'_>) -> Forms {
         let run = self.run(scope, done);
         Forms {
-            fio: run.map(|run| run.form(&names(&self.view.formats))),
+            fio: run.map(|run| run.form(&self.view.formats)),
             ..Forms::default()
         }
     }
@@ -295,19 +295,8 @@ fn emit(view: &FioView, cwd: &Path, text: &str, kept: &ReportFile) -> Result<u8,
         .map_or(Ok(SUCCESS), |why| Err(named(why)))
 }
 
-/// The names of the formats.
-fn names(formats: &[FioFormat]) -> Vec<&'static str> {
-    let name = |format: &FioFormat| match format {
-        FioFormat::Normal => "normal",
-        FioFormat::Terse => "terse",
-        FioFormat::Json => "json",
-        FioFormat::JsonPlus => "json+",
-    };
-    formats.iter().map(name).collect()
-}
-
 fn texts(run: &FioRun, view: &FioView) -> String {
-    let all = names(&view.formats).into_iter();
+    let all = view.formats.iter();
     all.filter_map(|name| rbench_report::fio::render(run, name))
         .collect()
 }

@@ -3,8 +3,6 @@
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
-use std::fs::File;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use rbench_cli::ior::{options_of, script_of};
@@ -18,8 +16,9 @@ use rbench_report::{PhaseResult, RunResult, json, text};
 
 use crate::console::print;
 use crate::front::{Done, FrontEnd, Scope};
+use crate::job_files;
 use crate::launch::Launch;
-use crate::operations::{new_file, unwritable};
+use crate::operations::NewFile;
 use crate::show;
 use crate::status;
 
@@ -52,8 +51,8 @@ pub struct Front {
     options: Ior,
     view: IorView,
     /// The files of the summary and of the ranks' table.
-    summary: Option<(PathBuf, File)>,
-    ranks: Option<(PathBuf, File)>,
+    summary: Option<NewFile>,
+    ranks: Option<NewFile>,
 }
 
 impl Front {
@@ -93,37 +92,25 @@ impl FrontEnd for Front {
         if let Some(path) = self.options.status_to_write() {
             status::check(STATUS, path)?;
         }
-        let new = |option: &str, path: &Option<PathBuf>| match path {
-            Some(path) => new_file(option, path).map(|file| Some((path.clone(), file))),
-            None => Ok(None),
-        };
-        self.summary = new("summaryFile", &self.options.summary_file)?;
-        self.ranks = new("saveRankPerformanceDetailsCSV", &self.options.rank_file)?;
+        let (summary, ranks) = (&self.options.summary_file, &self.options.rank_file);
+        self.summary = NewFile::create("summaryFile", summary.as_ref())?;
+        self.ranks = NewFile::create("saveRankPerformanceDetailsCSV", ranks.as_ref())?;
         Ok(())
     }
 
     fn discard(&mut self) {
-        for (path, _) in self.summary.take().into_iter().chain(self.ranks.take()) {
-            // A remaining empty file does no harm.
-            let _ = std::fs::remove_file(path);
-        }
+        let files = self.summary.take().into_iter().chain(self.ranks.take());
+        files.for_each(NewFile::discard);
     }
 
     /// Writes the stonewall's status, the summary and the table of ranks.
     fn finish(&mut self, result: &RunResult) -> Result<(), String> {
         let view = view(&self.options, &self.view);
-        let texts = [
-            (
-                self.summary.take(),
-                summary(result, &view, self.view.summary_format),
-            ),
-            (self.ranks.take(), render::csv_ranks(result, &view)),
-        ];
-        for (file, text) in texts {
-            if let Some((path, mut file)) = file {
-                let written = file.write_all(text.as_bytes());
-                written.map_err(|e| unwritable(&path, &e))?;
-            }
+        if let Some(file) = self.summary.take() {
+            file.write(&summary(result, &view, self.view.summary_format))?;
+        }
+        if let Some(file) = self.ranks.take() {
+            file.write(&render::csv_ranks(result, &view))?;
         }
         let written = result.phases.iter().rfind(|phase| phase.name == "write");
         match (self.options.status_to_write(), written) {
@@ -169,7 +156,7 @@ pub fn with_script(launch: &Launch) -> Result<Vec<OsString>, String> {
     let mut argv = launch.argv.clone();
     if let Some(path) = script_of(&argv) {
         let named = |why: String| format!("-f {}: {why}", path.display());
-        let text = launch.job_files.text(&path);
+        let text = job_files::text(&launch.job_files, &path);
         let text = text.unwrap_or_else(|| Err("it was not read".to_owned()));
         let words = text.and_then(|text| options_of(&text)).map_err(named)?;
         argv.extend(words);

@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use std::time::Duration;
 
 use rbench_cli::Start;
+use rbench_cli::fio::Surroundings;
 #[cfg(feature = "mpi")]
 use rbench_comm::launcher::{launcher, srun_without_pmix, unconnected};
 use rbench_comm::{Arrival, CommError, Communicator};
@@ -19,7 +20,7 @@ use crate::console::refuse;
 use crate::exit::FAILED;
 #[cfg(feature = "mpi")]
 use crate::exit::USAGE;
-use crate::job_files::JobFiles;
+use crate::job_files;
 use crate::marker;
 use crate::version;
 
@@ -74,8 +75,8 @@ pub struct Launch {
     pub cwd: OsString,
     /// The process of rank 0, for the directory's marker.
     pub origin: String,
-    /// Additional inputs of `rbench fio`.
-    pub job_files: JobFiles,
+    /// The files that the command line names, and other inputs of `rbench fio`.
+    pub job_files: Surroundings,
 }
 
 impl Launch {
@@ -104,7 +105,7 @@ impl Launch {
         Launch {
             run_id: format!("{}-{}", self.run_id, index + 1),
             started: format!("{:.3}", jiff::Timestamp::now()),
-            job_files: JobFiles::read(&argv),
+            job_files: job_files::read(&argv),
             argv,
             ..self.clone()
         }
@@ -125,7 +126,7 @@ impl Launch {
             // 53 bits: JSON readers may parse numbers as floating point.
             seed: stream.next_u64() >> 11,
             origin: marker::origin(),
-            job_files: JobFiles::read(argv),
+            job_files: job_files::read(argv),
             cwd: std::env::current_dir().map_or_else(|_| OsString::from("/"), OsString::from),
         }
     }
@@ -151,7 +152,14 @@ mod tests {
             seed: 7,
             cwd: "/tmp".into(),
             origin: "host a\n".to_owned(),
-            job_files: JobFiles::of_one("a.fio", b"[a]"),
+            job_files: Surroundings {
+                files: [("a.fio".into(), b"[a]".to_vec())].into(),
+                variables: [("A".to_owned(), "b".to_owned())].into(),
+                unreadable: [("x".into(), "gone".to_owned())].into(),
+                page_size: 4096,
+                cpus: 2,
+                memory_mib: 1024,
+            },
         };
         assert_eq!(decode(&encode(&sent)), Some(sent));
     }

@@ -3,7 +3,6 @@
 //! plane. The control plane only tells it what has changed.
 
 use std::io::IsTerminal as _;
-use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -12,13 +11,12 @@ use std::time::Duration;
 use rbench_cli::Progress;
 use rbench_cli::live::{Serve, ServeAt};
 use rbench_comm::Communicator;
-use rbench_core::Rank;
 use rbench_report::live::Live;
 use rbench_report::schema::LiveState;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use crate::console::complain;
-use crate::refusal::Refusal;
+use crate::refusal::{Refusal, checked_at_root};
 
 mod answers;
 mod feed;
@@ -30,7 +28,7 @@ mod terminal;
 mod view;
 mod watch;
 
-pub use feed::{OfRows, interval_of, progress};
+pub use feed::{interval_of, progress};
 pub use watch::watch;
 
 use listener::{Listener, SocketFile};
@@ -89,6 +87,11 @@ impl Feed {
         self.left.as_ref().is_some_and(|view| !left(view))
     }
 
+    /// Returns the same way, if it leads to the thread.
+    pub fn if_heard(&self) -> Option<Feed> {
+        self.news.is_some().then(|| self.clone())
+    }
+
     fn send(&self, news: impl FnOnce() -> News) {
         if let Some(sender) = &self.news {
             // Without the thread nobody looks.
@@ -138,18 +141,11 @@ impl Watched {
         if serve.at.is_none() && !live {
             return Ok((Watched::default(), None));
         }
-        let mine = match comm.rank() {
-            Rank(0) => begin(serve, live, comm.size(), quiet).map(Some),
-            _ => Ok(None),
-        };
-        let why = mine.as_ref().err().cloned();
-        if let Some(why) = comm.broadcast_value(Rank(0), &why).await? {
-            return Err(Refusal::Usage(why));
-        }
-        Ok(match mine {
-            Ok(Some((watched, stops))) => (watched, Some(stops)),
-            _ => (Watched::default(), None),
-        })
+        let mut begun = None;
+        let begin = || begin(serve, live, comm.size(), quiet).map(|new| begun = Some(new));
+        checked_at_root(comm, begin).await?;
+        let (watched, stops) = begun.unzip();
+        Ok((watched.unwrap_or_default(), stops))
     }
 
     /// The way to the thread.
@@ -239,11 +235,4 @@ fn tell_address(at: &ServeAt, listener: &Listener, serve: &Serve, quiet: bool) {
             "--serve-remote: anyone who can reach {listener} sees the command line, paths and host names of this run"
         ));
     }
-}
-
-/// The reports on the rows of a phase, if there is an observer.
-pub fn of_rows(feed: &Feed) -> Option<Rc<OfRows>> {
-    feed.news
-        .is_some()
-        .then(|| Rc::new(OfRows::new(feed.clone())))
 }

@@ -4,7 +4,7 @@
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use rbench_cli::Invocation;
+use rbench_cli::{Invocation, Tool};
 
 use crate::console::print;
 #[cfg(not(feature = "testfs"))]
@@ -40,7 +40,6 @@ mod outside;
 mod page;
 mod pipeline;
 mod probe;
-mod profile;
 mod progress;
 mod publish;
 #[cfg(feature = "testfs")]
@@ -68,35 +67,29 @@ fn main() -> ExitCode {
     let argv: Vec<OsString> = std::env::args_os().collect();
     let env_dir = std::env::var_os("RBENCH_DIR");
     ExitCode::from(match rbench_cli::parse(&argv, env_dir.as_deref()) {
-        #[cfg(feature = "testfs")]
-        Ok(Invocation::Testfs(args)) => testfs::serve(args),
-        #[cfg(not(feature = "testfs"))]
-        Ok(Invocation::Testfs(_)) => fail(USAGE, WITHOUT_TESTFS),
-        Ok(Invocation::HoldLock { kind, path }) => check::hold(&kind, &path),
-        Ok(Invocation::Watch(at)) => live::watch(&at),
-        #[cfg(feature = "testfs")]
-        Ok(Invocation::Record(args)) => record::record(&args),
-        #[cfg(not(feature = "testfs"))]
-        Ok(Invocation::Record(_)) => fail(USAGE, WITHOUT_TESTFS),
-        Ok(Invocation::Show(what)) => show::show(&what),
-        Ok(Invocation::Report(page)) => page::write(&page),
-        Ok(Invocation::Completions(shell)) => print(&man::completions(shell)),
-        Ok(Invocation::Man { out }) => man::man(out.as_deref()),
-        Ok(Invocation::Compare(what)) => compare::compare(&what),
-        #[cfg(feature = "mpi")]
-        Ok(Invocation::Version) => print(&version::text("")),
-        #[cfg(not(feature = "mpi"))]
-        Ok(Invocation::Version) => print(&version::text(&libexec::programs())),
-        Ok(Invocation::Verify(what)) => verify::verify(&what),
-        Ok(Invocation::Fio(tool)) => fio::tool(&tool),
+        Ok(Invocation::Tool(tool)) => match tool {
+            #[cfg(feature = "testfs")]
+            Tool::Testfs(args) => testfs::serve(args),
+            #[cfg(feature = "testfs")]
+            Tool::Record(args) => record::record(&args),
+            #[cfg(not(feature = "testfs"))]
+            Tool::Testfs(_) | Tool::Record(_) => fail(USAGE, WITHOUT_TESTFS),
+            Tool::HoldLock { kind, path } => check::hold(&kind, &path),
+            Tool::Watch { at } => live::watch(&at),
+            Tool::Show(what) => show::show(&what),
+            Tool::Report(page) => page::write(&page),
+            Tool::Completions { shell } => print(&man::completions(shell)),
+            Tool::Man { out } => man::man(out.as_deref()),
+            Tool::Compare(what) => compare::compare(&what),
+            #[cfg(feature = "mpi")]
+            Tool::Version => print(&version::text("")),
+            #[cfg(not(feature = "mpi"))]
+            Tool::Version => print(&version::text(&libexec::programs())),
+            Tool::Verify(what) => verify::verify(&what),
+            Tool::Fio(tool) => fio::tool(&tool),
+            Tool::Probe(_) | Tool::Check(_) | Tool::Clean(_) => pipeline::run(&argv),
+        },
         // Workloads, and wrong command lines: rank 0's command line counts, and only rank 0 prints.
-        Ok(
-            Invocation::Run(..)
-            | Invocation::Series(_)
-            | Invocation::Probe(_)
-            | Invocation::Check(_)
-            | Invocation::Clean(_),
-        )
-        | Err(_) => pipeline::run(&argv),
+        Ok(Invocation::Run(..) | Invocation::Series(_)) | Err(_) => pipeline::run(&argv),
     })
 }

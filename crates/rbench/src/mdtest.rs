@@ -2,8 +2,6 @@
 //! status file, CSV files, and the report.
 
 use std::fmt::Write as _;
-use std::fs::File;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use rbench_cli::{MdtestView, Output, Print};
@@ -21,7 +19,7 @@ use rbench_report::{RunResult, text};
 
 use crate::console::{complain, print};
 use crate::front::{Done, FrontEnd, Scope};
-use crate::operations::{OperationLog, new_file, unwritable};
+use crate::operations::{NewFile, OperationLog};
 use crate::show;
 use crate::status;
 use crate::trouble::all_of;
@@ -59,7 +57,7 @@ pub struct Front {
     options: Mdtest,
     view: MdtestView,
     status: Option<PathBuf>,
-    ranks: Option<(PathBuf, File)>,
+    ranks: Option<NewFile>,
     operations: Option<OperationLog>,
 }
 
@@ -101,10 +99,8 @@ impl FrontEnd for Front {
             if let Some(path) = &self.status {
                 status::check(STATUS, path)?;
             }
-            if let Some(path) = &self.options.save_ranks {
-                let file = new_file("--saveRankPerformanceDetails", path)?;
-                self.ranks = Some((path.clone(), file));
-            }
+            let path = self.options.save_ranks.as_ref();
+            self.ranks = NewFile::create("--saveRankPerformanceDetails", path)?;
         }
         if let Some(prefix) = &self.options.save_operations {
             let log = OperationLog::create("--savePerOpDataCSV", prefix, rank)?;
@@ -114,10 +110,7 @@ impl FrontEnd for Front {
     }
 
     fn discard(&mut self) {
-        if let Some((path, _)) = self.ranks.take() {
-            // A remaining empty file does no harm.
-            let _ = std::fs::remove_file(path);
-        }
+        self.ranks.take().into_iter().for_each(NewFile::discard);
         let log = self.operations.take();
         log.into_iter().for_each(OperationLog::discard);
     }
@@ -139,10 +132,8 @@ impl FrontEnd for Front {
             }
             _ => Ok(()),
         };
-        let ranks = self.ranks.take().map_or(Ok(()), |(path, mut file)| {
-            file.write_all(render::rank_details_csv(result).as_bytes())
-                .map_err(|e| unwritable(&path, &e))
-        });
+        let ranks = self.ranks.take();
+        let ranks = ranks.map_or(Ok(()), |file| file.write(&render::rank_details_csv(result)));
         all_of([status, ranks])
     }
 

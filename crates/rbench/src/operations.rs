@@ -1,5 +1,5 @@
-//! The log of operations that each rank writes on its own host: `--log`, and mdtest's
-//! `--savePerOpDataCSV`.
+//! Files that front ends create: the log of operations that each rank writes on its own host
+//! (`--log`, mdtest's `--savePerOpDataCSV`), and tables that are written after the run.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write as _};
@@ -68,11 +68,46 @@ impl OperationLog {
     }
 }
 
+/// A file that a front end creates before the run and writes once, after it.
+pub struct NewFile {
+    path: PathBuf,
+    file: File,
+}
+
+impl NewFile {
+    /// Creates the file at `path`, if one is given, for `option`.
+    ///
+    /// # Errors
+    /// One sentence that names both.
+    pub fn create(option: &str, path: Option<&PathBuf>) -> Result<Option<NewFile>, String> {
+        let Some(path) = path.cloned() else {
+            return Ok(None);
+        };
+        let file = new_file(option, &path)?;
+        Ok(Some(NewFile { path, file }))
+    }
+
+    /// Writes its content.
+    ///
+    /// # Errors
+    /// One sentence that names the file.
+    pub fn write(mut self, text: &str) -> Result<(), String> {
+        let written = self.file.write_all(text.as_bytes());
+        written.map_err(|e| unwritable(&self.path, &e))
+    }
+
+    /// Removes it: it is still empty.
+    pub fn discard(self) {
+        // A remaining empty file does no harm.
+        let _ = std::fs::remove_file(self.path);
+    }
+}
+
 /// Creates a file for `option`.
 ///
 /// # Errors
 /// One sentence that names both.
-pub fn new_file(option: &str, path: &Path) -> Result<File, String> {
+fn new_file(option: &str, path: &Path) -> Result<File, String> {
     files::new_file(path).map_err(|e| match e.kind() {
         io::ErrorKind::AlreadyExists => {
             format!(
@@ -85,6 +120,6 @@ pub fn new_file(option: &str, path: &Path) -> Result<File, String> {
 }
 
 /// Error message for a file that cannot be written.
-pub fn unwritable(path: &Path, error: &io::Error) -> String {
+fn unwritable(path: &Path, error: &io::Error) -> String {
     format!("{} cannot be written: {error}", path.display())
 }

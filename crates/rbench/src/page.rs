@@ -38,9 +38,8 @@ fn written(asked: &Page) -> Result<(), (u8, String)> {
     let named = show::named_documents(files).map_err(|why| (USAGE, why))?;
     let (names, documents): (Vec<String>, Vec<Document>) = named.into_iter().unzip();
     let text = page::render(&documents, &names);
-    files::write_whole(html, &text, replace, is_page)
-        .map(drop)
-        .map_err(|why| (FAILED, format!("--html {} {why}", html.display())))
+    let written = files::write_whole(html, &text, replace, is_page);
+    written.map(drop).map_err(|why| (FAILED, refused(why).1))
 }
 
 /// Checks that a page can be written to this path.

@@ -3,12 +3,12 @@
 use std::ffi::OsString;
 use std::time::Duration;
 
-use rbench_cli::{Communicator as Which, Output};
+use rbench_cli::{Communicator as Which, Invocation, Output, Tool};
 use rbench_comm::{Choice, Chosen, Combine, CommError, Communicator, World};
 use rbench_core::Rank;
 use rbench_plan::{Spec, task_counts};
 
-use crate::command::{self, Asked};
+use crate::command::{self, ONE_RANK_ONLY};
 use crate::console::{complain, fail};
 use crate::exit::{FAILED, SUCCESS};
 #[cfg(feature = "mpi")]
@@ -99,27 +99,37 @@ async fn pipeline(world: &mut World, argv: &[OsString]) -> Result<u8, Refusal> {
     let comm = world.communicator();
     let signals = Signals::new();
     match command::read(&launch)? {
-        Asked::Run(run) => {
-            let shown = (&run.1.serve, run.1.progress, run.1.quiet);
+        Invocation::Run(spec, output) => {
+            let shown = (&output.serve, output.progress, output.quiet);
             let outside = Outside::open(comm, signals, shown).await?;
-            let ended = counts(comm, &launch, (&run.0, &run.1), &outside).await;
+            let ended = counts(comm, &launch, (&spec, &output), &outside).await;
             outside.tell_end(&ended);
             ended
         }
-        Asked::Series(series) => {
-            let shown = (
-                &series.options.serve,
-                series.options.progress,
-                series.options.quiet,
-            );
-            let outside = Outside::open(comm, signals, shown).await?;
+        Invocation::Series(series) => {
+            let of = &series.options;
+            let outside = Outside::open(comm, signals, (&of.serve, of.progress, of.quiet)).await?;
             let ended = series::run(comm, &launch, &series, &outside).await;
             outside.tell_end(&ended);
             ended
         }
-        Asked::Probe(asked) => probe::run(comm, &launch, &asked, &signals).await,
-        Asked::Check(asked) => check::run(comm, &launch, &asked, &signals).await,
-        Asked::Clean(asked) => clean::run(comm, &launch, &asked, &signals).await,
+        Invocation::Tool(tool) => match tool {
+            Tool::Probe(asked) => probe::run(comm, &launch, &asked, &signals).await,
+            Tool::Check(asked) => check::run(comm, &launch, &asked, &signals).await,
+            Tool::Clean(asked) => clean::run(comm, &launch, &asked, &signals).await,
+            Tool::Record(_)
+            | Tool::Testfs(_)
+            | Tool::Watch { .. }
+            | Tool::Show(_)
+            | Tool::Report(_)
+            | Tool::Compare(_)
+            | Tool::Version
+            | Tool::Verify(_)
+            | Tool::Completions { .. }
+            | Tool::Man { .. }
+            | Tool::HoldLock { .. }
+            | Tool::Fio(_) => Err(Refusal::Usage(ONE_RANK_ONLY.to_owned())),
+        },
     }
 }
 

@@ -116,7 +116,7 @@ pub fn publish(report: &mut Report, scope: Scope<'_>, output: &Output) -> u8 {
         report.result.forms = report.front.forms(scope, Done { result, jobs });
     }
     if let Some(cell) = report.cell.clone() {
-        return cell.take(report);
+        return cell(report);
     }
     let mut trouble = conclude(report);
     let result = &mut report.result;

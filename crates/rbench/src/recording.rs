@@ -27,7 +27,7 @@ use crate::files::{OVERWRITE, Replace, ResultFile, SharedFile, out_is_free};
 use crate::front::{Done, FrontEnd, Scope};
 use crate::hlog::{self, IntervalLog};
 use crate::launch::Launch;
-use crate::live::{self, Feed, OfRows};
+use crate::live::{self, Feed};
 use crate::marks::{MarkList, MarkRecorder, not_run};
 use crate::progress::Display;
 use crate::publish::{LEFT_BEHIND, publish};
@@ -50,7 +50,7 @@ pub struct Job<'j> {
     /// The front end of its command line.
     pub front: Box<dyn FrontEnd>,
     /// The series that takes the result, if the run is a cell of one.
-    pub cell: Option<Rc<dyn Sink>>,
+    pub cell: Option<Sink>,
     /// To who watches.
     pub feed: Feed,
 }
@@ -60,7 +60,7 @@ pub struct Job<'j> {
 struct Written {
     file: SharedFile,
     log: SharedLog,
-    watched: Option<Rc<OfRows>>,
+    watched: Option<Feed>,
 }
 
 impl Observer for Written {
@@ -182,7 +182,7 @@ impl<'r> Recording<'r> {
                 Rc::new(Written {
                     file: file(),
                     log: Rc::clone(&self.report.log),
-                    watched: live::of_rows(&self.feed),
+                    watched: self.feed.if_heard(),
                 })
             };
             group

@@ -1,7 +1,8 @@
 //! Reasons for a run without a report, and their messages.
 
 use rbench_cli::Stop;
-use rbench_comm::CommError;
+use rbench_comm::{CommError, Communicator};
+use rbench_core::Rank;
 use rbench_exec::ExecError;
 
 use crate::console::{complain, print, to_stderr};
@@ -34,6 +35,22 @@ impl From<CommError> for Refusal {
     fn from(error: CommError) -> Refusal {
         ExecError::from(error).into()
     }
+}
+
+/// Checks something at rank 0, and refuses on all ranks if that fails. A collective call.
+///
+/// # Errors
+/// The sentence that `check` returned, or when the ranks cannot communicate.
+pub async fn checked_at_root(
+    comm: &dyn Communicator,
+    check: impl FnOnce() -> Result<(), String>,
+) -> Result<(), Refusal> {
+    let refused = match comm.rank() {
+        Rank(0) => check().err(),
+        _ => None,
+    };
+    let refused = comm.broadcast_value(Rank(0), &refused).await?;
+    refused.map_or(Ok(()), |why| Err(Refusal::Usage(why)))
 }
 
 /// At rank 0, prints why there is no report. Returns the exit code.

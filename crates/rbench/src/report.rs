@@ -14,11 +14,9 @@ use crate::front::FrontEnd;
 use crate::hlog::IntervalLog;
 use crate::trouble::note_trouble;
 
-/// Receives the result of a run in place of standard output.
-pub trait Sink {
-    /// Takes rank 0's report of a run that has ended or was stopped. Returns the exit code.
-    fn take(&self, report: &mut Report) -> u8;
-}
+/// Takes rank 0's report of a run that has ended or was stopped, in place of standard output. Returns
+/// the exit code.
+pub type Sink = Rc<dyn Fn(&mut Report) -> u8>;
 
 /// The interval log, once it exists.
 pub type SharedLog = Rc<RefCell<Option<IntervalLog>>>;
@@ -46,7 +44,7 @@ pub struct Report {
     /// The exit code of publishing, once done.
     pub published: Option<u8>,
     /// The series that takes the result, if the run is a cell of one.
-    pub cell: Option<Rc<dyn Sink>>,
+    pub cell: Option<Sink>,
     /// True if a signal ended the run: launchers kill its ranks soon.
     pub signalled: bool,
 }

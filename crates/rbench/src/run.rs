@@ -23,12 +23,12 @@ use crate::outside::Outside;
 use crate::progress::Display;
 use crate::publish::finish;
 use crate::recording::{Job, Recording};
-use crate::refusal::Refusal;
+use crate::refusal::{Refusal, checked_at_root};
 use crate::report::{Report, Sink};
 use crate::result::Frame;
 use crate::{
-    client_counters, command, data_size, marker, recording, result, round_trip, surroundings,
-    target,
+    client_counters, command, data_size, marker, recording, result, round_trip, status,
+    surroundings, target,
 };
 
 /// Executes one run from Spec to report, or to the series that it belongs to. Returns the exit
@@ -38,11 +38,15 @@ pub async fn once(
     launch: &Launch,
     (spec, output): (&Spec, &Output),
     outside: &Outside,
-    cell: Option<Rc<dyn Sink>>,
+    cell: Option<Sink>,
 ) -> Result<u8, Refusal> {
     let hosts = Hosts::find(comm).await?;
     let mut front = command::front_end(spec, output);
-    let stonewalled = command::stonewalled(comm, front.as_ref()).await?;
+    // Items that an earlier run's stonewall left to each rank.
+    let stonewalled = match front.status_to_read() {
+        Some((option, path)) => status::read(comm, option, &path).await?,
+        None => None,
+    };
     let plan = plan(spec, &hosts.topology.host_of, launch, stonewalled)?;
     check_digests(comm, &plan).await?;
     let instead = front.instead(comm.size(), comm.rank() == Rank(0));
@@ -50,7 +54,7 @@ pub async fn once(
         return Ok(code);
     }
     if cell.is_none() {
-        outputs_are_free(comm, output, launch).await?;
+        checked_at_root(comm, || recording::outputs_are_free(output, launch)).await?;
     }
 
     let progress = progress_of(front.as_ref(), output.progress);
@@ -116,20 +120,6 @@ pub async fn once(
     // The report does not need the mount.
     drop(embedded);
     finish(&group, report?, scope, output)
-}
-
-/// Checks at rank 0 that the outputs can be written; refuses on all ranks otherwise.
-async fn outputs_are_free(
-    comm: &dyn Communicator,
-    output: &Output,
-    launch: &Launch,
-) -> Result<(), Refusal> {
-    let refused = match comm.rank() == Rank(0) {
-        true => recording::outputs_are_free(output, launch).err(),
-        false => None,
-    };
-    let refused = comm.broadcast_value(Rank(0), &refused).await?;
-    refused.map_or(Ok(()), |why| Err(Refusal::Usage(why)))
 }
 
 /// The progress mode: without a terminal, some front ends show progress only on request.

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use rbench_cli::series::{Course as Asking, Overview, Series};
-use rbench_cli::{Mistake, Output, Progress, Stop};
+use rbench_cli::{Invocation, Mistake, Output, Progress, Stop, Tool};
 use rbench_comm::{Chosen, Combine, CommError, Communicator};
 use rbench_core::Rank;
 use rbench_core::plain::plain;
@@ -20,7 +20,7 @@ use rbench_sys::WorkDir;
 use serde::{Deserialize, Serialize};
 
 use crate::check;
-use crate::command::{self, Asked};
+use crate::command::{self, ONE_RANK_ONLY};
 use crate::console::complain;
 use crate::console::{print, to_stderr};
 use crate::exit::{FAILED, SUCCESS};
@@ -29,7 +29,7 @@ use crate::launch::Launch;
 use crate::outside::Outside;
 use crate::page;
 use crate::publish::conclude;
-use crate::refusal::Refusal;
+use crate::refusal::{Refusal, checked_at_root};
 use crate::report::{Report, Sink};
 use crate::run::{once, plan};
 use crate::trouble::tell;
@@ -43,7 +43,7 @@ use course::{Around, Course};
 use record::Record;
 
 /// The next step, as rank 0 announces it.
-#[derive(Serialize, Deserialize)]
+#[derive(Clone, Serialize, Deserialize)]
 enum Turn {
     /// A cell's launch, the ranks that run it, and true if its result goes into a file.
     Cell(Box<Launch>, Vec<Rank>, bool),
@@ -51,6 +51,12 @@ enum Turn {
     End(u8),
     /// The series is impossible, for this reason.
     Refused(String),
+}
+
+impl From<String> for Turn {
+    fn from(message: String) -> Turn {
+        Turn::Refused(message)
+    }
 }
 
 /// Runs a series; the exit code: that of the worst cell.
@@ -63,7 +69,7 @@ pub async fn run(
     let hosts = Hosts::find(comm).await?;
     let check = match &series.overview {
         Some(overview) => {
-            page_is_free(comm, launch, overview).await?;
+            checked_at_root(comm, || page::is_free(&page_of(launch, overview))).await?;
             let of = (
                 overview.dir.as_path(),
                 series.options.progress == Progress::Off,
@@ -78,9 +84,8 @@ pub async fn run(
     let lead = (comm.rank() == Rank(0)).then(|| Lead::begin(launch, series, check, &hosts));
     loop {
         let turn = lead.as_ref().map(|lead| match lead {
-            Ok(Begun::Lead(lead)) => lead.next(),
-            Ok(Begun::Over(code)) => Turn::End(*code),
-            Err(message) => Turn::Refused(message.clone()),
+            Ok(lead) => lead.next(),
+            Err(end) => end.clone(),
         });
         let turn = comm.broadcast_value(Rank(0), &turn).await?;
         let (launch, members, file) = match turn.ok_or(CommError::Garbled(Rank(0)))? {
@@ -88,22 +93,20 @@ pub async fn run(
             Turn::End(code) => return Ok(code),
             Turn::Refused(message) => return Err(Refusal::Usage(message)),
         };
-        let lead = match &lead {
-            Some(Ok(Begun::Lead(lead))) => Some(lead),
-            _ => None,
-        };
+        let lead = lead.as_ref().and_then(|lead| lead.as_ref().ok());
         let (spec, mut output) = cell_of(&launch, series)?;
         // Ranks gather data depending on `out`, so all must have one or none.
         output.out = match lead {
             Some(lead) => lead.cell_file(),
             None => file.then(PathBuf::new),
         };
-        let sink = lead.map(|lead| lead.clone() as Rc<dyn Sink>);
+        let sink: Sink = match lead.cloned() {
+            Some(lead) => Rc::new(move |report: &mut Report| lead.take(report)),
+            // Other ranks have no result.
+            None => Rc::new(|_: &mut Report| SUCCESS),
+        };
         let ended = match Chosen::of(comm, members).await? {
-            Some(part) => {
-                let sink = Some(sink.unwrap_or_else(|| Rc::new(Elsewhere)));
-                once(&part, &launch, (&spec, &output), outside, sink).await
-            }
+            Some(part) => once(&part, &launch, (&spec, &output), outside, Some(sink)).await,
             None => Ok(SUCCESS),
         };
         let (code, error) = match ended {
@@ -124,25 +127,10 @@ fn page_of(launch: &Launch, overview: &Overview) -> PathBuf {
     Path::new(&launch.cwd).join(overview.html.clone().unwrap_or_else(usual))
 }
 
-/// Checks before any run that the page can be written; refuses on all ranks otherwise.
-async fn page_is_free(
-    comm: &dyn Communicator,
-    launch: &Launch,
-    overview: &Overview,
-) -> Result<(), Refusal> {
-    let refused = match comm.rank() == Rank(0) {
-        true => page::is_free(&page_of(launch, overview)).err(),
-        false => None,
-    };
-    let refused = comm.broadcast_value(Rank(0), &refused).await?;
-    refused.map_or(Ok(()), |why| Err(Refusal::Usage(why)))
-}
-
 /// The workload and output options of a cell. Its result goes to the series.
 fn cell_of(launch: &Launch, series: &Series) -> Result<(Spec, Output), Refusal> {
     match command::read(launch)? {
-        Asked::Run(run) => {
-            let (spec, output) = *run;
+        Invocation::Run(spec, output) => {
             let output = Output {
                 labels: series.options.labels.clone(),
                 progress: series.options.progress,
@@ -150,29 +138,14 @@ fn cell_of(launch: &Launch, series: &Series) -> Result<(Spec, Output), Refusal> 
                 serve: series.options.serve.clone(),
                 ..output
             };
-            Ok((spec, output))
+            Ok((*spec, output))
         }
-        Asked::Series(_) | Asked::Probe(_) | Asked::Check(_) | Asked::Clean(_) => Err(
+        Invocation::Series(_)
+        | Invocation::Tool(Tool::Probe(_) | Tool::Check(_) | Tool::Clean(_)) => Err(
             Refusal::Usage("a series cannot be part of another one".to_owned()),
         ),
+        Invocation::Tool(_) => Err(Refusal::Usage(ONE_RANK_ONLY.to_owned())),
     }
-}
-
-/// Sink of ranks other than 0, which have no result.
-struct Elsewhere;
-
-impl Sink for Elsewhere {
-    fn take(&self, _report: &mut Report) -> u8 {
-        SUCCESS
-    }
-}
-
-/// Result of starting a series at rank 0.
-enum Begun {
-    /// The series starts.
-    Lead(Rc<Lead>),
-    /// Nothing is run; the exit code.
-    Over(u8),
 }
 
 /// The series at rank 0.
@@ -201,13 +174,14 @@ impl Lead {
     /// Checks that every known cell can be run, before anything is changed. Then starts the series.
     ///
     /// # Errors
-    /// A sentence that names the cell, option or file.
+    /// The end of the series: a sentence that names the cell, option or file, or the exit code where
+    /// nothing is to be run.
     fn begin(
         launch: &Launch,
         series: &Series,
         check: Option<CheckResult>,
         hosts: &Hosts,
-    ) -> Result<Begun, String> {
+    ) -> Result<Rc<Lead>, Turn> {
         let host_of = hosts.topology.host_of.clone();
         let earlier = record::earlier(launch, &series.options)?;
         let around = Around {
@@ -216,43 +190,44 @@ impl Lead {
             earlier: earlier.as_ref(),
         };
         let course = course::of(series, around)?;
+        let outline = course.outline();
         let mut cells = Vec::new();
-        for (index, cell) in (0..).zip(course.samples()) {
-            let plan = plan_of(launch, series, &cell, &host_of).map_err(|message| {
+        for (index, cell) in outline.cells.iter().chain(&outline.forms).enumerate() {
+            let plan = plan_of(launch, series, cell, &host_of).map_err(|message| {
                 let message = match cell.name.as_str() {
                     _ if message.starts_with("--over ") => message,
                     // The cells of a search differ in the rate only, which is none of the user's.
-                    _ if course.kind() == "knee" => message,
+                    _ if outline.kind == "knee" => message,
                     name if message.starts_with(name) => message,
                     name => format!("{name}: {message}"),
                 };
-                match course.place(index) {
+                match outline.places.get(index) {
                     Some(place) => format!("{place}: {message}"),
                     None => message,
                 }
             })?;
-            if course.dry_run() {
+            if outline.dry_run {
                 cells.push((cell, plan));
             }
         }
-        if course.dry_run() {
-            return Ok(Begun::Over(print(&dry_run::text(course.as_ref(), &cells))));
+        if outline.dry_run {
+            return Err(Turn::End(print(&dry_run::text(outline, &cells))));
         }
         let names = hosts.topology.hosts.iter().map(|host| host.name.clone());
         let world = (host_of.len() as u32, names.collect());
         let page = series.overview.as_ref();
         let page = page.map(|overview| page_of(launch, overview));
-        if let Some(parent) = course.parent() {
-            WorkDir::check_parent(&parent).map_err(|e| e.to_string())?;
+        if let Some(parent) = &outline.parent {
+            WorkDir::check_parent(parent).map_err(|e| e.to_string())?;
         }
         course.start()?;
         let record = Record::begin(launch, &series.options, (course.as_ref(), check), world)
             .inspect_err(|_| course.over(None, false))?;
         let shows = series.options.progress != Progress::Off;
-        if let Some(line) = course.beforehand().filter(|_| shows) {
-            complain(&line);
+        if let Some(line) = outline.beforehand.as_ref().filter(|_| shows) {
+            complain(line);
         }
-        Ok(Begun::Lead(Rc::new(Lead {
+        Ok(Rc::new(Lead {
             state: RefCell::new(State {
                 record,
                 now: None,
@@ -263,7 +238,7 @@ impl Lead {
             host_of,
             page,
             shows,
-        })))
+        }))
     }
 
     /// The next step; after a signal, the end.
@@ -350,9 +325,8 @@ impl Lead {
             to_stderr(&line);
         }
     }
-}
 
-impl Sink for Lead {
+    /// Takes the result of the running cell.
     fn take(&self, report: &mut Report) -> u8 {
         let state = &mut *self.state.borrow_mut();
         let file = report.file.take();

@@ -4,7 +4,7 @@
 use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 
-use rbench_cli::{Format, Show, ShowFormat};
+use rbench_cli::{Format, Show, ShowFormat, value_name};
 use rbench_comm::launcher::launcher;
 use rbench_report::{Colour, Document, RENDERERS, RunResult, View, listing};
 
@@ -13,11 +13,7 @@ use crate::exit::USAGE;
 
 /// Renders `result` in the requested format.
 pub fn render(result: &RunResult, format: Format, details: bool) -> String {
-    let name = match format {
-        Format::Text => "text",
-        Format::Json => "json",
-    };
-    let renderer = RENDERERS.iter().find(|r| r.name == name);
+    let renderer = RENDERERS.iter().find(|r| r.name == value_name(&format));
     let document = Document::Run(Box::new(result.clone()));
     // Every result has these two formats.
     renderer
@@ -147,8 +143,9 @@ fn shown(what: &Show, mut documents: Vec<Document>) -> Result<String, String> {
             .iter_mut()
             .for_each(|document| document.keep(&names));
     }
-    let renderer = RENDERERS.iter().find(|r| r.name == format.name());
-    let renderer = renderer.ok_or_else(|| format!("there is no format {}", format.name()))?;
+    let name = value_name(format);
+    let renderer = RENDERERS.iter().find(|r| r.name == name);
+    let renderer = renderer.ok_or_else(|| format!("there is no format {name}"))?;
     (renderer.render)(&documents, view().with_details(*details))
         .map_err(|not| format!("{}: {not}", files[not.index].display()))
 }

@@ -432,36 +432,25 @@ mod tests {
         }
     }
 
+    fn check_sentence(line: &str, expected: &str) {
+        let argv: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+        let error = Args::read(&argv).map(|_| ()).expect_err(line);
+        let said = sentence(&argv, &error).unwrap_or_default();
+        assert!(said.starts_with(expected), "{line}: {said}");
+    }
+
     #[test]
     fn a_missing_option_and_a_value_too_many_take_one_sentence() {
-        for (line, expected) in [
-            (
-                "rbench report run.json",
-                "error: report needs --html FILE\n",
-            ),
-            ("rbench verify", "error: verify needs FILE\n"),
-            (
-                "rbench sweep -- meta",
-                "error: sweep needs --over KEY=V1,V2,…\n",
-            ),
-            (
-                "rbench sweep --over bs=4k",
-                "error: sweep needs a workload after --\n",
-            ),
-            ("rbench io --direct=1", "error: --direct takes no value\n"),
-            (
-                "rbench knee --slo p99=10 -- meta",
-                "error: --slo p99=10 has no unit: write 10ms or 10s\n",
-            ),
-            (
-                "rbench knee --slo p99 10ms -- meta",
-                "error: --slo needs FIGURE=LIMIT, for example p99=10ms\n",
-            ),
-        ] {
-            let argv: Vec<OsString> = line.split(' ').map(OsString::from).collect();
-            let error = Args::read(&argv).map(|_| ()).expect_err(line);
-            let said = sentence(&argv, &error).unwrap_or_default();
-            assert!(said.starts_with(expected), "{line}: {said}");
+        each! { check_sentence:
+            "rbench report run.json" => "error: report needs --html FILE\n";
+            "rbench verify" => "error: verify needs FILE\n";
+            "rbench sweep -- meta" => "error: sweep needs --over KEY=V1,V2,…\n";
+            "rbench sweep --over bs=4k" => "error: sweep needs a workload after --\n";
+            "rbench io --direct=1" => "error: --direct takes no value\n";
+            "rbench knee --slo p99=10 -- meta" =>
+                "error: --slo p99=10 has no unit: write 10ms or 10s\n";
+            "rbench knee --slo p99 10ms -- meta" =>
+                "error: --slo needs FIGURE=LIMIT, for example p99=10ms\n";
         }
     }
 

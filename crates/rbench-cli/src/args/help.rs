@@ -4,20 +4,14 @@
 use clap::{Arg, Command};
 
 /// Commands by purpose, in the order of `rbench --help`.
-const GROUPS: &[(&str, &[&str])] = &[
-    ("Start here", &["overview"]),
-    ("Measure", &["io", "meta", "ops", "mix", "replay", "find"]),
-    ("Series of runs", &["sweep", "knee", "suite"]),
-    (
-        "Command lines of other tools",
-        &["fio", "mdtest", "ior", "quick", "nn"],
-    ),
-    ("Mounts", &["probe", "check", "verify", "clean"]),
-    ("Results", &["show", "compare", "report", "watch"]),
-    (
-        "Other",
-        &["record", "testfs", "completions", "man", "version", "help"],
-    ),
+const GROUPS: &[(&str, &str)] = &[
+    ("Start here", "overview"),
+    ("Measure", "io meta ops mix replay find"),
+    ("Series of runs", "sweep knee suite"),
+    ("Command lines of other tools", "fio mdtest ior quick nn"),
+    ("Mounts", "probe check verify clean"),
+    ("Results", "show compare report watch"),
+    ("Other", "record testfs completions man version help"),
 ];
 
 /// Options that come first in every command that has them.
@@ -27,55 +21,19 @@ const FIRST: [&str; 3] = ["dir", "threads", "out"];
 const BEFORE_FORMAT: [&str; 2] = ["interval", "log"];
 
 /// Options that `-h` shows besides [`FIRST`]; commands missing here have few.
-const SHOWN: &[(&str, &[&str])] = &[
-    (
-        "io",
-        &["rw", "bs", "size", "direct", "depth", "time", "iterations"],
-    ),
+const SHOWN: &[(&str, &str)] = &[
+    ("io", "rw bs size direct depth time iterations"),
     (
         "meta",
-        &[
-            "items",
-            "depth",
-            "files_only",
-            "write",
-            "phases",
-            "shift",
-            "iterations",
-        ],
+        "items depth files_only write phases shift iterations",
     ),
-    (
-        "ops",
-        &["only", "ops", "time", "shift", "drop_caches", "iterations"],
-    ),
-    (
-        "mix",
-        &[
-            "profile", "profiles", "ops", "list", "files", "time", "rate",
-        ],
-    ),
+    ("ops", "only ops time shift drop_caches iterations"),
+    ("mix", "profile profiles ops list files time rate"),
     (
         "replay",
-        &[
-            "traces",
-            "below",
-            "copies",
-            "time_scale",
-            "as_fast_as_possible",
-            "iterations",
-        ],
+        "traces below copies time_scale as_fast_as_possible iterations",
     ),
-    (
-        "find",
-        &[
-            "start",
-            "newer",
-            "size",
-            "name",
-            "drop_caches",
-            "iterations",
-        ],
-    ),
+    ("find", "start newer size name drop_caches iterations"),
 ];
 
 /// Sorts the help of the command and its subcommands in this order.
@@ -102,9 +60,9 @@ fn groups(command: &Command) -> String {
             None => "Print this list or the help of a command".to_owned(),
         }
     };
-    let group = |(title, names): &(&str, &[&str])| {
+    let group = |(title, names): &(&str, &str)| {
         let lines = names
-            .iter()
+            .split(' ')
             .map(|name| format!("  {name:<11}  {}\n", about(name)));
         format!("{title}:\n{}\n", lines.collect::<String>())
     };
@@ -112,17 +70,7 @@ fn groups(command: &Command) -> String {
 }
 
 /// Names of numeric values: a minus before one is part of the number, not an option.
-const NUMBERS: [&str; 9] = [
-    "N",
-    "SIZE",
-    "TIME",
-    "PERCENT",
-    "OPS",
-    "X",
-    "FACTOR",
-    "N|auto",
-    "N1,N2,…",
-];
+const NUMBERS: &str = "N SIZE TIME PERCENT OPS X FACTOR N|auto N1,N2,…";
 
 /// Sorts the options of a command, the most common first.
 fn in_order(command: Command) -> Command {
@@ -141,14 +89,15 @@ fn in_order(command: Command) -> Command {
     let name = command.get_name().to_owned();
     let command = ids.iter().enumerate().fold(command, |command, (at, id)| {
         command.mut_arg(id, |arg| {
+            let is_number = |name: &clap::builder::Str| has(NUMBERS, name);
             let is_number = arg
                 .get_value_names()
-                .is_some_and(|names| names.iter().any(|name| NUMBERS.contains(&name.as_str())));
+                .is_some_and(|names| names.iter().any(is_number));
             let arg = match is_number {
                 true => arg.allow_hyphen_values(true),
                 false => arg,
             };
-            let hidden = shown.is_some_and(|(_, shown)| !shown.contains(&id.as_str()));
+            let hidden = shown.is_some_and(|(_, shown)| !has(shown, id));
             match FIRST.iter().position(|first| first == id) {
                 Some(place) => first(arg, place),
                 None => arg.display_order(FIRST.len() + at).hide_short_help(hidden),
@@ -161,6 +110,11 @@ fn in_order(command: Command) -> Command {
             .after_long_help(long),
         _ => command,
     }
+}
+
+/// Returns true if the word is one of `words`, which are separated by blanks.
+fn has(words: &str, word: &str) -> bool {
+    words.split(' ').any(|known| known == word)
 }
 
 /// Moves an option to the top of the list, whatever group declares it.
@@ -179,8 +133,7 @@ mod tests {
         command.build();
         let mut grouped: Vec<&str> = GROUPS
             .iter()
-            .flat_map(|(_, names)| *names)
-            .copied()
+            .flat_map(|(_, names)| names.split(' '))
             .collect();
         let mut all: Vec<&str> = command.get_subcommands().map(Command::get_name).collect();
         grouped.sort_unstable();
@@ -198,10 +151,11 @@ mod tests {
                 .get_arguments()
                 .map(|arg| arg.get_id().to_string())
                 .collect();
-            for id in FIRST.iter().chain(*shown) {
+            let visible: Vec<&str> = FIRST.into_iter().chain(shown.split(' ')).collect();
+            for id in &visible {
                 assert!(ids.iter().any(|known| known == id), "rbench {name}: {id}");
             }
-            assert!(FIRST.len() + shown.len() <= 10, "rbench {name}");
+            assert!(visible.len() <= 10, "rbench {name}");
             let [short, long] = [sub.render_help(), sub.render_long_help()];
             let options =
                 |text: String| text.lines().filter(|l| l.trim().starts_with("--")).count();

@@ -4,11 +4,11 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::Args as ClapArgs;
-use rbench_core::near::nearest;
 use rbench_plan::mix::profile::{self, BUILT_IN};
 use rbench_plan::spec::{self, MixText};
 
 use crate::Stop;
+use crate::series::is_file;
 
 #[derive(Debug, ClapArgs)]
 #[command(
@@ -69,11 +69,6 @@ impl MixArgs {
     }
 }
 
-/// Returns true if this names a profile by its file.
-fn is_file(name: &str) -> bool {
-    name.ends_with(".toml") || name.contains('/')
-}
-
 /// Returns the profile that a command line of `rbench mix` names as a file.
 pub fn profile_file(argv: &[OsString]) -> Option<PathBuf> {
     let [_, command, words @ ..] = argv else {
@@ -95,12 +90,8 @@ pub fn profile_file(argv: &[OsString]) -> Option<PathBuf> {
 }
 
 fn unknown(name: &str) -> String {
-    let near = nearest(name, BUILT_IN.iter().map(|(name, _)| *name));
-    let near = near.map_or_else(String::new, |near| format!(" (nearest: {near})"));
-    format!(
-        "error: unknown profile '{}'{near}; rbench mix --profiles prints all\n",
-        rbench_core::plain(name)
-    )
+    let names = BUILT_IN.iter().map(|(name, _)| *name);
+    super::unknown("profile", name, names, "rbench mix --profiles")
 }
 
 /// Lists the profiles, one a line.

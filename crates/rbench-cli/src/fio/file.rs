@@ -5,25 +5,53 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use super::section::Section;
+use super::section::{Section, Sections};
 use super::table::{self, Does, Opt, Takes};
-use rbench_plan::given::evaluate;
+use rbench_plan::given::{Contents, evaluate};
+use serde::{Deserialize, Serialize};
 
 /// Everything that job files may refer to; the same on all ranks.
-pub struct Surroundings<'a> {
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Surroundings {
     /// The content of job files, of files that they include and of files that patterns name. Keys
     /// are the names that [`super::files_named`] returns.
-    pub files: &'a BTreeMap<PathBuf, Vec<u8>>,
-    /// Returns the value of an environment variable.
-    pub variable: &'a dyn Fn(&str) -> Option<String>,
+    #[serde(with = "by_path")]
+    pub files: Contents,
     /// Reasons why files could not be read, for those missing from `files`.
-    pub unreadable: &'a BTreeMap<PathBuf, String>,
+    #[serde(with = "by_path")]
+    pub unreadable: BTreeMap<PathBuf, String>,
+    /// Values of environment variables, of those that [`super::variables_named`] returns.
+    pub variables: BTreeMap<String, String>,
     /// `$pagesize`, bytes.
     pub page_size: u64,
     /// `$ncpus`
     pub cpus: u64,
     /// `$mb_memory`
     pub memory_mib: u64,
+}
+
+/// Maps by paths, which need not be UTF-8, in messages.
+mod by_path {
+    use std::collections::BTreeMap;
+    use std::ffi::OsString;
+    use std::path::PathBuf;
+
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub fn serialize<V: Serialize, S: Serializer>(
+        map: &BTreeMap<PathBuf, V>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(map.iter().map(|(path, value)| (path.as_os_str(), value)))
+    }
+
+    pub fn deserialize<'de, V: Deserialize<'de>, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<BTreeMap<PathBuf, V>, D::Error> {
+        let map = BTreeMap::<OsString, V>::deserialize(deserializer)?;
+        let by_path = map.into_iter().map(|(path, value)| (path.into(), value));
+        Ok(by_path.collect())
+    }
 }
 
 /// Deepest inclusion; deeper means that files include each other.
@@ -126,86 +154,36 @@ pub fn variables(bytes: &[u8]) -> Vec<String> {
     names
 }
 
-/// A job from a file or the command line.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Named {
-    /// Its name in reports.
-    pub name: String,
-    /// The prefix of its files' names: the name of its section.
-    pub files: String,
-    /// True if it waits for the jobs of the files before.
-    pub apart: bool,
-    /// Its options.
-    pub section: Section,
-}
-
-impl Named {
-    /// A job whose files have its name, too.
-    pub fn new(name: String, section: Section) -> Named {
-        Named {
-            files: name.clone(),
-            name,
-            apart: false,
-            section,
-        }
-    }
-}
-
 /// Reader of a job file.
 pub struct Reader<'a> {
-    around: &'a Surroundings<'a>,
-    /// Options that apply to the following sections.
-    globals: Section,
-    /// The section that keys belong to.
-    open: Open,
+    around: &'a Surroundings,
+    sections: Sections<'a>,
     /// Number of files included until now.
     included: usize,
-    jobs: Vec<Named>,
     /// Errors, a sentence each.
     wrong: Vec<String>,
 }
 
-/// The section that keys belong to.
-enum Open {
-    Nothing,
-    Global,
-    Job,
-}
-
-/// The jobs of a file, and its global options.
-pub struct Content {
-    /// Jobs, in order.
-    pub jobs: Vec<Named>,
-    /// Options of its `[global]` sections.
-    pub globals: Section,
-}
-
 impl<'a> Reader<'a> {
     /// A reader of a file below `globals`, the options of the command line that apply to all jobs.
-    pub fn new(around: &'a Surroundings<'a>, globals: &Section) -> Reader<'a> {
+    pub fn new(around: &'a Surroundings, globals: &Section) -> Reader<'a> {
         Reader {
             around,
-            globals: globals.below().in_file(),
-            open: Open::Nothing,
+            sections: Sections::of_file(&around.files, globals),
             included: 0,
-            jobs: Vec::new(),
             wrong: Vec::new(),
         }
     }
 
-    /// Reads the file. Returns its content and a sentence for each error, with file, line and
+    /// Reads the file. Returns its sections and a sentence for each error, with file, line and
     /// option.
-    pub fn read(mut self, file: &Path) -> (Content, Vec<String>) {
+    pub fn read(mut self, file: &Path) -> (Sections<'a>, Vec<String>) {
         // Such an error makes the rest unreadable.
         if let Err(why) = self.lines(file, 0) {
             self.wrong.push(why);
         }
-        self.close();
-        let content = Content {
-            jobs: self.jobs,
-            globals: self.globals,
-        };
-        (content, self.wrong)
+        self.wrong.extend(self.sections.close());
+        (self.sections, self.wrong)
     }
 
     fn lines(&mut self, file: &Path, depth: usize) -> Result<(), String> {
@@ -224,14 +202,14 @@ impl<'a> Reader<'a> {
                 Err(why) => {
                     self.wrong.push(at(why));
                     // The keys below it are checked all the same.
-                    self.begin("?");
+                    self.wrong.extend(self.sections.begin(Some("?")));
                     continue;
                 }
             };
-            if !matches!(saying, Saying::Section(_)) && matches!(self.open, Open::Nothing) {
+            if !matches!(saying, Saying::Section(_)) && !self.sections.is_open() {
                 let why = "an option stands before the first [section]";
                 self.wrong.push(at(why.to_owned()));
-                self.open = Open::Global;
+                self.wrong.extend(self.sections.begin(None));
             }
             match saying {
                 Saying::Section(name) if depth > 0 => {
@@ -239,10 +217,14 @@ impl<'a> Reader<'a> {
                         "an included file must not have sections, such as [{name}]"
                     )));
                 }
-                Saying::Section(_) if self.jobs.len() == JOBS_MAX => {
+                Saying::Section(_) if self.sections.jobs.len() == JOBS_MAX => {
                     return Err(at(format!("a file may have at most {JOBS_MAX} jobs")));
                 }
-                Saying::Section(name) => self.begin(name),
+                Saying::Section(name) => {
+                    let is_global = name.to_ascii_lowercase().starts_with("global");
+                    let wrong = self.sections.begin((!is_global).then_some(name));
+                    self.wrong.extend(wrong);
+                }
                 Saying::Include(_) if depth == DEPTH => {
                     return Err(at("files include each other".to_owned()));
                 }
@@ -266,27 +248,6 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Closes the open section and opens another.
-    fn begin(&mut self, name: &str) {
-        self.close();
-        if name.to_ascii_lowercase().starts_with("global") {
-            self.open = Open::Global;
-        } else {
-            self.open = Open::Job;
-            self.jobs
-                .push(Named::new(name.to_owned(), self.globals.below()));
-        }
-    }
-
-    fn close(&mut self) {
-        let complaints = match (&self.open, self.jobs.last_mut()) {
-            (Open::Job, Some(job)) => job.section.read(self.around.files),
-            (Open::Global, _) => self.globals.read(self.around.files),
-            _ => return,
-        };
-        self.wrong.extend(complaints);
-    }
-
     fn key(&mut self, key: &str, value: Option<&str>, place: &str) -> Result<(), String> {
         let option = known(key)?;
         let value = match (option.takes, value) {
@@ -296,21 +257,13 @@ impl<'a> Reader<'a> {
             (_, value) => value,
         };
         let value = value.map(|value| self.expand(value)).transpose()?;
-        if let (Does::Name, Some(name)) = (option.does, &value) {
-            return match (&self.open, self.jobs.last_mut()) {
-                (Open::Job, Some(job)) => {
-                    job.name.clone_from(name);
-                    Ok(())
-                }
-                // The sections' own names count, as in fio.
-                _ => Ok(()),
-            };
+        match (option.does, value) {
+            // The names of global sections count, as in fio.
+            (Does::Name, Some(name)) => self.sections.rename(&name),
+            (_, value) => self
+                .sections
+                .push(option, format!("{place}{key}"), value.as_deref()),
         }
-        let section = match (&self.open, self.jobs.last_mut()) {
-            (Open::Job, Some(job)) => &mut job.section,
-            _ => &mut self.globals,
-        };
-        section.push(option, format!("{place}{key}"), value.as_deref());
         Ok(())
     }
 
@@ -323,10 +276,11 @@ impl<'a> Reader<'a> {
             let (name, after) = behind
                 .split_once('}')
                 .ok_or_else(|| format!("'{value}': ${{ is not closed by }}"))?;
-            let found = (self.around.variable)(name)
-                .ok_or_else(|| format!("the environment variable {name} is not set"))?;
+            let found = self.around.variables.get(name);
             text.push_str(before);
-            text.push_str(&found);
+            text.push_str(
+                found.ok_or_else(|| format!("the environment variable {name} is not set"))?,
+            );
             rest = after;
         }
         text.push_str(rest);

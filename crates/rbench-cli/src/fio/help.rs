@@ -5,11 +5,11 @@ use std::fmt::Write as _;
 use rbench_plan::spec::fio::Settings;
 
 use super::Line;
-use super::table::{self, Does, GROUPS, Group, Opt, Takes};
-use crate::definition::Definition;
+use super::table::{self, Does, GROUPS, Opt, Takes};
+use crate::definition::{self, Definition, Listed};
 use rbench_plan::given::{Base, Given};
 
-/// Start of the second column; the help of an option that reaches into it moves to the next line.
+/// Start of the second column.
 const COLUMN: usize = 31;
 
 /// Longest line of the help.
@@ -38,68 +38,56 @@ kb_base). Times: ns, us, ms, s, m, h, d; a bare number is in the unit given in p
 
 /// The text of `rbench fio --help`.
 pub fn help() -> String {
-    let mut text = HEAD.to_owned();
-    for group in GROUPS {
-        let _ = writeln!(text, "\n{}:", group.title);
-        for option in group.options {
-            let names = format!("  {}", names(option));
-            if names.len() + 2 <= COLUMN {
-                let _ = write!(text, "{names:COLUMN$}{}", option.help);
-            } else {
-                let _ = write!(text, "{names}\n{:COLUMN$}{}", "", option.help);
-            }
-            text.push_str(&default(option));
-            text.push('\n');
-        }
-    }
-    text
+    definition::help(HEAD, GROUPS, COLUMN)
 }
 
 /// The options, for completions and man pages.
 pub fn definitions() -> Vec<Definition> {
-    let of = |group: &'static Group| {
-        let options = group.options.iter();
-        options.map(|option| Definition {
+    definition::definitions(GROUPS)
+}
+
+impl Listed for Opt {
+    fn definition(&self, heading: &'static str) -> Definition {
+        Definition {
             letter: None,
-            long: Some(option.name),
-            aliases: option.aliases,
-            value: match option.takes {
+            long: Some(self.name),
+            aliases: self.aliases,
+            value: match self.takes {
                 Takes::Nothing => "",
                 Takes::Switch => "0|1",
                 Takes::Optional(name) | Takes::Value(name) | Takes::ValueOrJob(name) => name,
             },
-            optional: !matches!(option.takes, Takes::Value(_) | Takes::ValueOrJob(_)),
-            help: option.help,
-            heading: group.title,
-        })
-    };
-    GROUPS.iter().flat_map(of).collect()
-}
-
-/// ` [default: 4k]`, on a line of its own where there is no room for it.
-fn default(option: &Opt) -> String {
-    let default = match option.default {
-        "" => return String::new(),
-        default => format!("[default: {default}]"),
-    };
-    if COLUMN + option.help.len() + 1 + default.len() <= WIDTH {
-        format!(" {default}")
-    } else {
-        format!("\n{:1$}{default}", "", COLUMN)
+            optional: !matches!(self.takes, Takes::Value(_) | Takes::ValueOrJob(_)),
+            help: self.help,
+            heading,
+        }
     }
-}
 
-/// `--bs=SIZE[,SIZE]`, `--time_based[=0|1]`, `-h, --help`
-fn names(option: &Opt) -> String {
-    let letter = option.names().find(|name| name.len() == 1);
-    let letter = letter.map_or(String::new(), |letter| format!("-{letter}, "));
-    let value = match option.takes {
-        Takes::Nothing => String::new(),
-        Takes::Switch => "[=0|1]".to_owned(),
-        Takes::Optional(name) => format!("[={name}]"),
-        Takes::Value(name) | Takes::ValueOrJob(name) => format!("={name}"),
-    };
-    format!("{letter}--{}{value}", option.name)
+    /// `  --bs=SIZE[,SIZE]`, `  --time_based[=0|1]`, `  -h, --help`
+    fn names(&self) -> String {
+        let letter = Opt::names(self).find(|name| name.len() == 1);
+        let letter = letter.map_or(String::new(), |letter| format!("-{letter}, "));
+        let value = match self.takes {
+            Takes::Nothing => String::new(),
+            Takes::Switch => "[=0|1]".to_owned(),
+            Takes::Optional(name) => format!("[={name}]"),
+            Takes::Value(name) | Takes::ValueOrJob(name) => format!("={name}"),
+        };
+        format!("  {letter}--{}{value}", self.name)
+    }
+
+    /// With ` [default: 4k]`, on a line of its own where there is no room for it.
+    fn text(&self) -> String {
+        let default = match self.default {
+            "" => return self.help.to_owned(),
+            default => format!("[default: {default}]"),
+        };
+        if COLUMN + self.help.len() + 1 + default.len() <= WIDTH {
+            format!("{} {default}", self.help)
+        } else {
+            format!("{}\n{:2$}{default}", self.help, "", COLUMN)
+        }
+    }
 }
 
 /// The text of `rbench fio --cmdhelp=OPTION`.

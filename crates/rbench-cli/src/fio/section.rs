@@ -1,4 +1,4 @@
-//! Options collected for a job, or for all jobs after them.
+//! Options collected for each job, or for all jobs after them.
 
 use std::cell::RefCell;
 
@@ -32,15 +32,34 @@ pub struct Section {
     /// Its own options. An option given twice is here twice, since `bs=,8k` keeps the read size of
     /// `bs=4k`.
     pub own: Vec<Typed>,
-    /// Options read when all are known: `kb_base` applies to those before it, too.
-    pending: Vec<Pending>,
-    /// True in a job file: `directory` then also applies to a `filename` before it, like in fio. On
-    /// a command line it does not.
-    in_file: bool,
+}
+
+impl Section {
+    /// Returns a section below this one, which inherits all options.
+    fn below(&self) -> Section {
+        Section {
+            settings: self.settings.clone(),
+            base: self.base,
+            inherited: self.inherited.iter().chain(&self.own).cloned().collect(),
+            own: Vec::new(),
+        }
+    }
+}
+
+/// A job from a file or the command line.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Named {
+    /// Its name in reports.
+    pub name: String,
+    /// The prefix of its files' names: the name of its section.
+    pub files: String,
+    /// True if it waits for the jobs of the files before.
+    pub apart: bool,
+    /// Its options.
+    pub section: Section,
 }
 
 /// An option whose value is not read yet.
-#[derive(Clone)]
 struct Pending {
     option: &'static Opt,
     /// Place and form in which it was typed, for error messages.
@@ -59,76 +78,136 @@ impl Pending {
             (_, Some(text)) => text,
         }
     }
-}
 
-impl std::fmt::Debug for Pending {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}={:?}", self.place, self.value)
+    /// The error message about its value.
+    fn wrong(&self, why: &str) -> String {
+        let value = self.value.as_deref().unwrap_or_default();
+        format!("invalid value '{value}' for '{}': {why}", self.place)
     }
 }
 
-impl PartialEq for Pending {
-    fn eq(&self, other: &Pending) -> bool {
-        (self.option.name, &self.place, &self.value)
-            == (other.option.name, &other.place, &other.value)
-    }
+/// The section that options belong to.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Open {
+    Nothing,
+    Global,
+    Job,
 }
 
-impl Section {
-    /// Returns a section below this one, which inherits all options.
-    pub fn below(&self) -> Section {
-        let inherited = self.inherited.iter().chain(&self.own).cloned().collect();
-        Section {
-            settings: self.settings.clone(),
-            base: self.base,
-            inherited,
-            own: Vec::new(),
+/// The sections of a command line or of a job file. One at a time is open and takes options.
+pub struct Sections<'a> {
+    /// Files that values may name.
+    files: &'a Contents,
+    /// True in a job file: `directory` then also applies to a `filename` before it, like in fio. On
+    /// a command line it does not.
+    in_file: bool,
+    /// Options that apply to the following jobs.
+    pub globals: Section,
+    /// Jobs, in order.
+    pub jobs: Vec<Named>,
+    open: Open,
+    /// Options of the open section. They are read when all are known: `kb_base` applies to those
+    /// before it, too.
+    pending: Vec<Pending>,
+}
+
+impl<'a> Sections<'a> {
+    /// Those of a command line: options before the first job are global.
+    pub fn of_line(files: &'a Contents) -> Sections<'a> {
+        Sections {
+            files,
+            in_file: false,
+            globals: Section::default(),
+            jobs: Vec::new(),
+            open: Open::Global,
             pending: Vec::new(),
-            in_file: self.in_file,
         }
     }
 
-    /// Returns the same as a section of a job file.
-    pub fn in_file(self) -> Section {
-        Section {
+    /// Those of a file below `globals`, the options of the command line that apply to all jobs.
+    pub fn of_file(files: &'a Contents, globals: &Section) -> Sections<'a> {
+        Sections {
             in_file: true,
-            ..self
+            globals: globals.below(),
+            open: Open::Nothing,
+            ..Sections::of_line(files)
         }
     }
 
-    /// Adds an option of a job.
+    /// Returns true once a section has been opened.
+    pub fn is_open(&self) -> bool {
+        self.open != Open::Nothing
+    }
+
+    /// Closes the open section and opens that of a job, or the global one. Returns the errors of
+    /// the closed one, like [`Sections::close`].
+    pub fn begin(&mut self, job: Option<&str>) -> Vec<String> {
+        let wrong = self.close();
+        self.open = match job {
+            Some(name) => {
+                self.jobs.push(Named {
+                    name: name.to_owned(),
+                    files: name.to_owned(),
+                    apart: false,
+                    section: self.globals.below(),
+                });
+                Open::Job
+            }
+            None => Open::Global,
+        };
+        wrong
+    }
+
+    /// Changes the name of the open job; that of its files stays.
+    pub fn rename(&mut self, name: &str) {
+        if let (Open::Job, Some(job)) = (self.open, self.jobs.last_mut()) {
+            name.clone_into(&mut job.name);
+        }
+    }
+
+    /// Adds an option to the open section.
     pub fn push(&mut self, option: &'static Opt, place: String, value: Option<&str>) {
-        self.own.push(Typed {
+        let value = value.map(str::to_owned);
+        self.section().own.push(Typed {
             name: option.name,
-            value: value.map(str::to_owned),
+            value: value.clone(),
         });
         self.pending.push(Pending {
             option,
             place,
-            value: value.map(str::to_owned),
+            value,
         });
     }
 
-    /// Reads the values, which may name `files`. Returns a sentence for each error, which names the
+    fn section(&mut self) -> &mut Section {
+        match (self.open, self.jobs.last_mut()) {
+            (Open::Job, Some(job)) => &mut job.section,
+            _ => &mut self.globals,
+        }
+    }
+
+    /// Reads the values of the open section. Returns a sentence for each error, which names the
     /// option as it was typed.
-    pub fn read(&mut self, files: &Contents) -> Vec<String> {
-        let mut complaints = Vec::new();
+    pub fn close(&mut self) -> Vec<String> {
+        let mut wrong = Vec::new();
         let mut pending = std::mem::take(&mut self.pending);
-        if self.in_file {
+        let (files, in_file) = (self.files, self.in_file);
+        let Section {
+            settings,
+            base,
+            own,
+            ..
+        } = self.section();
+        if in_file {
             pending.sort_by_key(|option| option.option.name != DIRECTORY);
             // `--showcmd` must print it first as well.
-            self.own.sort_by_key(|typed| typed.name != DIRECTORY);
+            own.sort_by_key(|typed| typed.name != DIRECTORY);
         }
-        let wrong = |option: &Pending, why: String| {
-            let value = option.value.as_deref().unwrap_or_default();
-            format!("invalid value '{value}' for '{}': {why}", option.place)
-        };
         for option in &pending {
             if let Does::Base = option.option.does {
-                let text = option.value.as_deref().unwrap_or_default();
-                match Base::read(text) {
-                    Ok(base) => self.base = base,
-                    Err(why) => complaints.push(wrong(option, why)),
+                match Base::read(option.value.as_deref().unwrap_or_default()) {
+                    Ok(read) => *base = read,
+                    Err(why) => wrong.push(option.wrong(&why)),
                 }
             }
         }
@@ -141,23 +220,24 @@ impl Section {
                 let notes = RefCell::default();
                 let given = Given {
                     text: option.text(),
-                    base: self.base,
+                    base: *base,
                     files: Some(files),
                     notes: Some(&notes),
                 };
-                if let Err(why) = set(&mut self.settings, given) {
-                    complaints.push(wrong(option, why));
+                if let Err(why) = set(settings, given) {
+                    wrong.push(option.wrong(&why));
                 }
                 let Opt { name, engines, .. } = *option.option;
                 if !engines.is_empty() {
-                    self.settings.of_engines.push((name, engines));
+                    settings.of_engines.push((name, engines));
                 }
                 let notes = notes.into_inner().into_iter();
-                let notes = notes.map(|note| format!("{name}: {note}"));
-                self.settings.notes.extend(notes);
+                settings
+                    .notes
+                    .extend(notes.map(|note| format!("{name}: {note}")));
             }
         }
-        complaints
+        wrong
     }
 }
 

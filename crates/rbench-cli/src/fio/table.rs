@@ -6,6 +6,7 @@ use rbench_core::Nanos;
 use rbench_plan::spec::fio::Settings;
 
 use super::Line;
+use crate::definition::Group;
 use rbench_plan::given::Given;
 
 #[macro_use]
@@ -39,9 +40,9 @@ pub struct Opt {
     pub default: &'static str,
     /// Its help, one line.
     pub help: &'static str,
-    /// It fills the field of its name, by the rules of a plain kind.
+    /// Its kind, after the name of its field where the row has one.
     #[cfg(test)]
-    pub plain: bool,
+    pub kind: &'static str,
     /// Its effect.
     pub does: Does,
 }
@@ -97,22 +98,8 @@ impl Opt {
     }
 }
 
-/// Options under a heading of the help.
-pub struct Group {
-    /// The heading.
-    pub title: &'static str,
-    /// The options, in the help's order.
-    pub options: &'static [Opt],
-}
-
-impl Group {
-    const fn new(title: &'static str, options: &'static [Opt]) -> Group {
-        Group { title, options }
-    }
-}
-
 /// Every option.
-pub const GROUPS: &[Group] = &[
+pub const GROUPS: &[Group<Opt>] = &[
     Group::new("Jobs", jobs::JOBS),
     Group::new("Files", jobs::FILES),
     Group::new("Pattern", jobs::PATTERN),
@@ -215,6 +202,11 @@ pub fn find(name: &str) -> Found {
 pub fn near(name: &str) -> Option<&'static str> {
     let names = options().flat_map(Opt::names);
     rbench_core::near::nearest(name, names.filter(|known| known.len() > 1))
+}
+
+/// Calls the reader of a row, which may be a closure.
+fn call<A, T>(read: impl FnOnce(A) -> T, of: A) -> T {
+    read(of)
 }
 
 /// A text that is not empty.

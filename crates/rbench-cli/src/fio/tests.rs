@@ -23,15 +23,13 @@ fn listed() -> BTreeMap<PathBuf, Vec<u8>> {
 }
 
 /// Surroundings without files or variables.
-fn bare(files: &BTreeMap<PathBuf, Vec<u8>>) -> Surroundings<'_> {
-    static NONE: BTreeMap<PathBuf, String> = BTreeMap::new();
+fn bare(files: &BTreeMap<PathBuf, Vec<u8>>) -> Surroundings {
     Surroundings {
-        files,
-        unreadable: &NONE,
-        variable: &|_| None,
+        files: files.clone(),
         page_size: 4096,
         cpus: 2,
         memory_mib: 1024,
+        ..Surroundings::default()
     }
 }
 
@@ -39,15 +37,23 @@ fn read_line(words: &[OsString]) -> Result<Line, Stop> {
     line(words, &bare(&BTreeMap::new()))
 }
 
-/// Reads a command line the way the program does.
-fn run(text: &str) -> Result<(Fio, Output), Stop> {
-    match read(&words(&format!("rbench fio {text}")), &bare(&listed()))? {
+/// The jobs and the output of a command line that was read.
+fn fio_of(read: Result<Invocation, Stop>) -> Result<(Fio, Output), Stop> {
+    match read? {
         Invocation::Run(spec, output) => match spec.workload {
             Workload::Fio(fio) => Ok((*fio, output)),
             other => panic!("{other:?}"),
         },
         other => panic!("{other:?}"),
     }
+}
+
+/// Reads a command line the way the program does.
+fn run(text: &str) -> Result<(Fio, Output), Stop> {
+    fio_of(read(
+        &words(&format!("rbench fio {text}")),
+        &bare(&listed()),
+    ))
 }
 
 /// The jobs of a correct command line.
@@ -290,14 +296,13 @@ fn unknown_options_are_named_with_what_was_probably_meant() {
 
 #[test]
 fn formats_of_the_report_add_up_as_asked() {
-    use FioFormat::{Json, JsonPlus, Normal, Terse};
     let formats = |text: &str| view(&format!("--name=a {text}")).formats;
-    assert_eq!(formats(""), [Normal]);
-    assert_eq!(formats("--output-format=json,normal"), [Json, Normal]);
-    assert_eq!(formats("--output-format=json+"), [JsonPlus]);
-    assert_eq!(formats("--minimal"), [Terse]);
-    assert_eq!(formats("--append-terse"), [Normal, Terse]);
-    assert_eq!(formats("--output-format=terse --append-terse"), [Terse]);
+    assert_eq!(formats(""), ["normal"]);
+    assert_eq!(formats("--output-format=json,normal"), ["json", "normal"]);
+    assert_eq!(formats("--output-format=json+"), ["json+"]);
+    assert_eq!(formats("--minimal"), ["terse"]);
+    assert_eq!(formats("--append-terse"), ["normal", "terse"]);
+    assert_eq!(formats("--output-format=terse --append-terse"), ["terse"]);
     check_misuse("--name=a --output-format=xml", &["'xml'", "json+"]);
 }
 
@@ -314,8 +319,8 @@ fn a_command_line_is_shown_that_says_the_same() {
     let text = "--name=x --ba=8k --blockalign=,16k --bs=4k --bs=,8k";
     let expect = "fio --name=x --ba=8k --ba=,16k --bs=4k --bs=,8k\n";
     assert_eq!(shown(&format!("--showcmd {text}")), expect);
-    assert_eq!(quoted("it's"), "'it'\\''s'");
-    assert_eq!(quoted(""), "''");
+    assert_eq!(shell_word("it's"), "'it'\\''s'");
+    assert_eq!(shell_word(""), "''");
 }
 
 #[test]
@@ -563,10 +568,10 @@ proptest! {
     #[test]
     fn no_job_files_make_the_reader_panic(me in any_file(), other in any_file()) {
         let files = BTreeMap::from([("me".into(), me), ("other".into(), other)]);
-        let around = Surroundings { variable: &|_| Some("4k".to_owned()), ..bare(&files) };
         let argv = words("rbench fio me other");
         let _ = files_named(&argv, &files);
-        let _ = variables_named(&files);
+        let variables = variables_named(&files).into_iter().map(|name| (name, "4k".to_owned()));
+        let around = Surroundings { variables: variables.collect(), ..bare(&files) };
         if let Err(stop) = read(&argv, &around) {
             prop_assert!(!stop.text.is_empty());
         }
@@ -584,12 +589,8 @@ proptest! {
         let file = format!("[a]\n{}\n", texts.join("\n"));
         let mut files = listed();
         files.insert("f".into(), file.into_bytes());
-        let settings = |read: Result<Invocation, Stop>| match read {
-            Ok(Invocation::Run(spec, _)) => match spec.workload {
-                Workload::Fio(fio) => Some(fio.jobs[0].settings.clone()),
-                _ => None,
-            },
-            _ => None,
+        let settings = |read: Result<Invocation, Stop>| {
+            fio_of(read).map(|(fio, _)| fio.jobs[0].settings.clone()).ok()
         };
         let of_line = settings(read(&words(&line), &bare(&listed())));
         prop_assert!(of_line.is_some(), "{}", line);

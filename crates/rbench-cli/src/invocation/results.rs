@@ -61,12 +61,10 @@ pub enum ShowFormat {
     FioJson,
 }
 
-impl ShowFormat {
-    /// Its name on the command line.
-    pub fn name(self) -> String {
-        let value = clap::ValueEnum::to_possible_value(&self);
-        value.map_or_else(String::new, |value| value.get_name().to_owned())
-    }
+/// The name of a value on the command line.
+pub fn value_name(value: &impl clap::ValueEnum) -> String {
+    let value = value.to_possible_value();
+    value.map_or_else(String::new, |value| value.get_name().to_owned())
 }
 
 /// `rbench report`

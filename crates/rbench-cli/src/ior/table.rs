@@ -8,8 +8,9 @@ use rbench_plan::values;
 
 use super::Line;
 use crate::IorSummary as Summary;
+use crate::definition::Group;
 use crate::letters::Takes::{Nothing, Switch, Value};
-use crate::letters::{Group, Opt, Own, Table, directive, help, text};
+use crate::letters::{Opt, Own, Table, directive, help, text};
 use rbench_plan::given::one_of;
 
 const HEAD: &str = "\
@@ -39,7 +40,7 @@ pub const TABLE: Table<Line> = Table {
     refused: REFUSED,
 };
 
-const GROUPS: &[Group<Line>] = &[
+const GROUPS: &[Group<Opt<Line>>] = &[
     Group::new("Files and their layout", FILES),
     Group::new("Phases", PHASES),
     Group::new("Data and access", DATA),

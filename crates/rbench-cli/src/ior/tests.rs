@@ -3,23 +3,13 @@ use rbench_plan::meta::Packet;
 use rbench_plan::spec::{OnError, Segments};
 
 use super::*;
+use crate::letters::tests::{self as letters_tests, check_all, names_of};
 use crate::letters::{Line as _, Takes};
 use crate::parse;
 use crate::tests::{check_refused_by, words};
 
 fn check(text: &str, change: impl FnOnce(&mut Line)) {
-    let mut expect = Line::default();
-    change(&mut expect);
-    assert_eq!(line(&words(text)), Ok(expect), "{text}");
-}
-
-/// An option, and the change that it makes.
-type Sample = (&'static str, fn(&mut Line));
-
-fn check_all(samples: &[Sample]) {
-    samples
-        .iter()
-        .for_each(|(text, change)| check(text, change));
+    letters_tests::check(text, change);
 }
 
 fn check_misuse(text: &str, expect: &str) {
@@ -72,7 +62,7 @@ fn each_option_sets_its_own() {
         (spec.use_existing, spec.fsync_each, spec.random) = (true, true, 1);
         (spec.barriers, spec.reorder) = (true, true);
     });
-    check_all(samples! {
+    check_all::<Line>(samples! {
         "-l t -i 3 -N 2 -T 5 -d 1.5":
             spec.packet = Some(Packet::Timestamp), spec.repetitions = Some(3), spec.tasks = Some(2),
             spec.minutes_max = Some(5), spec.delay = Some(Nanos(1_500_000_000));
@@ -109,14 +99,7 @@ fn what_cannot_be_done_is_refused_by_name() {
 #[test]
 fn no_two_options_have_one_name_and_all_have_help() {
     let all = || Line::TABLE.options();
-    let mut names: Vec<String> = all()
-        .flat_map(|option| {
-            let letter = option.letter.map(|letter| format!("-{letter}"));
-            letter
-                .into_iter()
-                .chain(option.long.map(|long| format!("--{long}")))
-        })
-        .collect();
+    let mut names: Vec<String> = all().flat_map(names_of).collect();
     let count = names.len();
     names.sort();
     names.dedup();

@@ -3,6 +3,7 @@
 use std::ffi::OsStr;
 
 use super::Line;
+use crate::definition::Group;
 
 /// An option.
 pub struct Opt<L: 'static> {
@@ -69,20 +70,6 @@ impl<L> Takes<L> {
     }
 }
 
-/// Options under a heading of the help.
-pub struct Group<L: 'static> {
-    /// The heading.
-    pub title: &'static str,
-    /// The options, in the help's order.
-    pub options: &'static [Opt<L>],
-}
-
-impl<L> Group<L> {
-    pub const fn new(title: &'static str, options: &'static [Opt<L>]) -> Group<L> {
-        Group { title, options }
-    }
-}
-
 /// The options of a command.
 pub struct Table<L: 'static> {
     /// The command.
@@ -90,7 +77,7 @@ pub struct Table<L: 'static> {
     /// The first part of its help.
     pub head: &'static str,
     /// Every option.
-    pub groups: &'static [Group<L>],
+    pub groups: &'static [Group<Opt<L>>],
     /// Known but unsupported options of the tool by the beginning of their names, and why.
     pub refused: &'static [(&'static str, &'static str)],
 }

@@ -6,8 +6,9 @@ use rbench_plan::values;
 
 use super::Line;
 use crate::Print;
+use crate::definition::Group;
 use crate::letters::Takes::{Digits, Nothing, Value};
-use crate::letters::{Group, Opt, Own, Table, help, text};
+use crate::letters::{Opt, Own, Table, help, text};
 
 const HEAD: &str = "\
 Run mdtest's command line, with mdtest's tree, phases and summary table
@@ -35,7 +36,7 @@ pub const TABLE: Table<Line> = Table {
 };
 
 /// Every option.
-const GROUPS: &[Group<Line>] = &[
+const GROUPS: &[Group<Opt<Line>>] = &[
     Group::new("Tree and items", TREE),
     Group::new("Phases", PHASES),
     Group::new("Data of files", DATA),

@@ -9,6 +9,7 @@ use rbench_plan::meta::{Backend, Packet};
 use rbench_plan::spec::OnError;
 
 use super::*;
+use crate::letters::tests::{self as letters_tests, Sample, check_all, names_of};
 use crate::letters::{Line as _, Takes};
 use crate::live::ServeAt;
 use crate::tests::{check_refused_by, words};
@@ -22,25 +23,14 @@ fn run(words: &[OsString]) -> Result<Invocation, Stop> {
 }
 
 fn check(text: &str, change: impl FnOnce(&mut Line)) {
-    let mut expect = Line::default();
-    change(&mut expect);
-    assert_eq!(line(&words(text)), Ok(expect), "{text}");
-}
-
-/// An option, and the change that it makes.
-type Sample = (&'static str, fn(&mut Line));
-
-fn check_all(samples: &[Sample]) {
-    samples
-        .iter()
-        .for_each(|(text, change)| check(text, change));
+    letters_tests::check(text, change);
 }
 
 fn check_misuse(text: &str, expect: &[&str]) {
     check_refused_by("mdtest", text, run(&words(text)), expect);
 }
 
-const SAMPLES: &[Sample] = samples! {
+const SAMPLES: &[Sample<Line>] = samples! {
     "-d /mnt/a@b": spec.dirs = vec!["/mnt/a".into(), "b".into()];
     "-n 7": spec.items = Some(7);
     "-I 8k": spec.items_per_dir = Some(8192);
@@ -124,7 +114,7 @@ const SAMPLES: &[Sample] = samples! {
 
 #[test]
 fn each_option_changes_what_it_stands_for_and_nothing_else() {
-    check_all(SAMPLES);
+    check_all::<Line>(SAMPLES);
 }
 
 #[test]
@@ -135,10 +125,8 @@ fn no_option_is_without_a_sample_and_no_field_without_an_option() {
         .options()
         .filter(|o| !matches!(o.takes, Takes::Text(_)))
     {
-        let letter = option.letter.map(|letter| format!("-{letter}"));
-        let long = option.long.map(|long| format!("--{long}"));
-        for name in letter.iter().chain(&long) {
-            assert!(sampled.contains(name), "{name} has no sample");
+        for name in names_of(option) {
+            assert!(sampled.contains(&name), "{name} has no sample");
         }
     }
     let everything: Vec<&str> = SAMPLES.iter().map(|(text, _)| *text).collect();
@@ -195,7 +183,7 @@ fn help_is_the_same_however_it_is_asked_for() {
 
 #[test]
 fn published_command_lines_are_read_as_their_authors_meant_them() {
-    check_all(samples! {
+    check_all::<Line>(samples! {
         "-b 3 -z 1 -I 100 -u":
             spec.branch = Some(3), spec.depth = Some(1), spec.items_per_dir = Some(100),
             spec.unique_dir = true;
@@ -215,7 +203,7 @@ fn published_command_lines_are_read_as_their_authors_meant_them() {
 
 #[test]
 fn values_attached_to_a_letter_set_that_letter_alone() {
-    check_all(samples! {
+    check_all::<Line>(samples! {
         "-w1k": spec.write_bytes = Some(Bytes(1024));
         "-Fun100": spec.files_only = true, spec.unique_dir = true, spec.items = Some(100);
         "-FuRn=2k":
@@ -229,7 +217,7 @@ fn values_attached_to_a_letter_set_that_letter_alone() {
 
 #[test]
 fn the_last_of_an_option_counts_but_labels_add_up() {
-    check_all(samples! {
+    check_all::<Line>(samples! {
         "-n 1 -n2 -d a -d b -a DUMMY -aposix": spec.items = Some(2), spec.dirs = vec!["b".into()];
         "-P -Z": view.print = Print::Both;
     });
@@ -369,15 +357,7 @@ fn names_of_files_may_be_any_bytes() {
 
 /// Words that look like options, and words that do not.
 fn any_word() -> impl Strategy<Value = OsString> {
-    let names: Vec<String> = Line::TABLE
-        .options()
-        .flat_map(|option| {
-            let letter = option.letter.map(|letter| format!("-{letter}"));
-            letter
-                .into_iter()
-                .chain(option.long.map(|long| format!("--{long}")))
-        })
-        .collect();
+    let names: Vec<String> = Line::TABLE.options().flat_map(names_of).collect();
     prop_oneof![
         vec(any::<u8>(), 0..12).prop_map(OsString::from_vec),
         (select(names), "[=a-zA-Z0-9é@.-]{0,6}").prop_map(|(name, tail)| (name + &tail).into()),

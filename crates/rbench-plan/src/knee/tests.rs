@@ -278,3 +278,31 @@ fn what_the_search_decides_and_what_has_no_rate_is_refused() {
     check("mdtest -n 5", "phases of meta");
     check("sweep", "io, meta, mix or fio");
 }
+
+#[test]
+fn an_objective_names_a_figure_and_its_limit() {
+    let time = |figure, most| {
+        Ok(Slo::Time(Limit {
+            figure,
+            most: Nanos(most),
+        }))
+    };
+    assert_eq!(slo("p99=10ms"), time(Figure::Percentile(99.0), 10_000_000));
+    assert_eq!(
+        slo("p999=1s"),
+        time(Figure::Percentile(99.9), 1_000_000_000)
+    );
+    assert_eq!(slo("p99.9=1s"), slo("p999=1s"));
+    assert_eq!(slo("mean=500us"), time(Figure::Mean, 500_000));
+    assert_eq!(slo("max=2s"), time(Figure::Max, 2_000_000_000));
+    let no_unit = "--slo p99=10 has no unit: write 10ms or 10s";
+    assert_eq!(slo("p99=10"), Err(no_unit.to_owned()));
+    let no_limit = "--slo needs FIGURE=LIMIT, for example p99=10ms";
+    assert_eq!(slo("p99"), Err(no_limit.to_owned()));
+    assert_eq!(slo("errors=0"), Ok(Slo::Errors(0.0)));
+    assert_eq!(slo("errors=50%"), Ok(Slo::Errors(0.5)));
+    let words = "p99 p100=1ms p0=1ms p=1ms q99=1ms p99=0 p99=fast errors=5 errors=101% p9x=1ms p9\u{e9}=1ms";
+    for wrong in words.split(' ') {
+        assert!(slo(wrong).is_err(), "{wrong}");
+    }
+}

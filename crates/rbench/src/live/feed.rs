@@ -9,9 +9,6 @@ use rbench_report::schema::LiveProgress;
 
 use super::Feed;
 
-/// Forwards the intervals of a phase.
-pub struct OfRows(Feed);
-
 /// Converts the row of an interval for the report.
 pub fn interval_of(row: &IntervalRow, interval: Nanos) -> IntervalOf<'_> {
     IntervalOf {
@@ -24,16 +21,12 @@ pub fn interval_of(row: &IntervalRow, interval: Nanos) -> IntervalOf<'_> {
     }
 }
 
-impl OfRows {
-    /// Forwards to this feed.
-    pub fn new(feed: Feed) -> OfRows {
-        OfRows(feed)
-    }
-
+/// The intervals of a phase.
+impl Feed {
     /// Announces a phase with these rows.
     pub fn begun(&self, rows: &[IntervalRow], interval: Nanos) {
         let rows = rows.to_vec();
-        self.0.tell(move |live| {
+        self.tell(move |live| {
             rows.iter()
                 .for_each(|row| live.row(interval_of(row, interval)))
         });
@@ -42,22 +35,19 @@ impl OfRows {
     /// Forwards a row's interval, or a part of it.
     pub fn interval(&self, row: &IntervalRow, span: Span, part: &IntervalPart) {
         let (row, part) = (row.clone(), part.clone());
-        self.0
-            .tell(move |live| live.interval(interval_of(&row, span.interval), span.length, &part));
+        self.tell(move |live| live.interval(interval_of(&row, span.interval), span.length, &part));
     }
 
     /// Forwards a host's interval.
     pub fn of_host(&self, host: &str, row: &IntervalRow, interval: Nanos, part: &IntervalPart) {
         let (host, row, part) = (host.to_owned(), row.clone(), part.clone());
-        self.0
-            .tell(move |live| live.of_host(&host, interval_of(&row, interval), &part));
+        self.tell(move |live| live.of_host(&host, interval_of(&row, interval), &part));
     }
 
     /// Forwards the CPU time that a rank and its host's client have used.
     pub fn used(&self, rank: Rank, host: &str, tool: Nanos, client: Option<Nanos>) {
         let (host, now) = (host.to_owned(), MonotonicClock.now());
-        self.0
-            .tell(move |live| live.used(rank, &host, (tool, client), now));
+        self.tell(move |live| live.used(rank, &host, (tool, client), now));
     }
 }
 

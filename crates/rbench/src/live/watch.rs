@@ -64,13 +64,6 @@ pub fn watch(at: &WatchAt) -> u8 {
     code
 }
 
-fn shown(at: &WatchAt) -> String {
-    match at {
-        WatchAt::Tcp(address) => address.clone(),
-        WatchAt::Unix(path) => format!("unix:{}", path.display()),
-    }
-}
-
 async fn connect(at: &WatchAt) -> Result<SendRequest<Empty<Bytes>>, String> {
     let connected = async {
         Ok::<Peer, std::io::Error>(match at {
@@ -78,17 +71,16 @@ async fn connect(at: &WatchAt) -> Result<SendRequest<Empty<Bytes>>, String> {
             WatchAt::Unix(path) => UnixStream::connect(path).await?.into(),
         })
     };
-    let name = shown(at);
     let peer = match timeout(ANSWERS_WITHIN, connected).await {
         Ok(Ok(peer)) => peer,
         Ok(Err(error)) => {
-            return Err(format!("cannot watch {name}: {error}"));
+            return Err(format!("cannot watch {at}: {error}"));
         }
-        Err(_) => return Err(format!("nobody answers at {name}")),
+        Err(_) => return Err(format!("nobody answers at {at}")),
     };
     let (sender, connection) = http1::handshake(TokioIo::new(peer))
         .await
-        .map_err(|_| format!("nobody answers at {name}"))?;
+        .map_err(|_| format!("nobody answers at {at}"))?;
     tokio::spawn(connection);
     Ok(sender)
 }
@@ -108,7 +100,7 @@ async fn ask(
         WatchAt::Tcp(address) => HeaderValue::from_str(address),
         WatchAt::Unix(_) => Ok(HeaderValue::from_static("localhost")),
     };
-    let garbled = |_| format!("{} is not the address of a run", shown(at));
+    let garbled = |_| format!("{at} is not the address of a run");
     request.headers_mut().insert(HOST, host.map_err(garbled)?);
     if let Some(run) = run {
         let run = HeaderValue::from_str(run).map_err(garbled)?;
@@ -117,10 +109,7 @@ async fn ask(
     let answer = timeout(ANSWERS_WITHIN, sender.send_request(request)).await;
     match answer {
         Ok(Ok(answer)) => Ok(answer),
-        Ok(Err(_)) | Err(_) => Err(format!(
-            "{} is not a run of rbench, or does not answer",
-            shown(at)
-        )),
+        Ok(Err(_)) | Err(_) => Err(format!("{at} is not a run of rbench, or does not answer")),
     }
 }
 
@@ -138,10 +127,7 @@ impl Lines {
                 body: answer.into_body(),
                 rest: Vec::new(),
             }),
-            status => Err(format!(
-                "{} is not a run of rbench: it answers {status}",
-                shown(at)
-            )),
+            status => Err(format!("{at} is not a run of rbench: it answers {status}")),
         }
     }
 
@@ -192,16 +178,11 @@ impl Ends {
 /// Draws until the run has ended or the user leaves. Returns a closing message.
 async fn look(at: &WatchAt) -> Result<Option<String>, String> {
     let mut lines = Lines::of(at).await?;
-    let garbled = |why: String| {
-        format!(
-            "{} is not a run of this version of rbench: {why}",
-            shown(at)
-        )
-    };
+    let garbled = |why: String| format!("{at} is not a run of this version of rbench: {why}");
     let first = match timeout(ANSWERS_WITHIN, lines.next()).await {
         Ok(Some(first)) => first.map_err(garbled)?,
-        Ok(None) => return Err(format!("the run at {} has ended", shown(at))),
-        Err(_) => return Err(format!("nobody answers at {}", shown(at))),
+        Ok(None) => return Err(format!("the run at {at} has ended")),
+        Err(_) => return Err(format!("nobody answers at {at}")),
     };
     let mut ends = Ends::new();
     let screen = Screen::enter(stdout(), false);
@@ -222,10 +203,10 @@ async fn look(at: &WatchAt) -> Result<Option<String>, String> {
                 Some(Err(why)) => return Err(garbled(why)),
                 None => return Ok(Some(match looks.known.state {
                     LiveState::Ended => match &looks.known.failed {
-                        None => format!("the run at {} has ended", shown(at)),
-                        Some(why) => format!("the run at {} has ended early: {why}", shown(at)),
+                        None => format!("the run at {at} has ended"),
+                        Some(why) => format!("the run at {at} has ended early: {why}"),
                     },
-                    _ => format!("the run at {} no longer answers: it ended, or the connection was lost", shown(at)),
+                    _ => format!("the run at {at} no longer answers: it ended, or the connection was lost"),
                 })),
             },
             key = keys.next() => match key {

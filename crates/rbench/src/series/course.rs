@@ -4,111 +4,90 @@
 use std::path::PathBuf;
 
 use rbench_cli::series::{self, Series};
-use rbench_plan::series::{Cell, product};
+use rbench_plan::series::{Cell, Over, product};
 use rbench_report::schema::{
     Io500Result, KneeResult, LeftOut, SeriesKey, SeriesResult, SeriesStep,
 };
+use rbench_sys::caches::may_drop_caches;
 
+use crate::console::complain;
+use crate::embedded::Embedded;
 use crate::launch::Launch;
 
 mod io500;
 mod knee;
-mod quick;
 mod suite;
 
 use io500::Io500;
 use knee::Knee;
-use quick::Quick;
-use suite::Suite;
+
+/// Everything about a series that is known before its first run. By itself it is the course of a
+/// series whose cells are all known.
+#[derive(Default)]
+pub struct Outline {
+    /// The name of the command.
+    pub kind: &'static str,
+    /// The suite's name and version.
+    pub suite: Option<String>,
+    /// The scale relative to full size.
+    pub scale: f64,
+    /// The directory of all cells.
+    pub dir: Option<String>,
+    /// The built-in file system, if that is the directory; unmounted on drop.
+    pub embedded: Option<Embedded>,
+    /// The keys that vary.
+    pub keys: Vec<SeriesKey>,
+    /// The steps of a suite.
+    pub steps: Vec<SeriesStep>,
+    /// The known cells.
+    pub cells: Vec<Cell>,
+    /// The position of each known cell in its file.
+    pub places: Vec<String>,
+    /// Cells that cannot be run on the launched ranks.
+    pub left_out: Vec<LeftOut>,
+    /// A cell of each form that may follow the known ones; only checked. Empty: none follows.
+    pub forms: Vec<Cell>,
+    /// The objectives of `knee`, without results.
+    pub knee: Option<KneeResult>,
+    /// The phases of `io500`, without results.
+    pub io500: Option<Io500Result>,
+    /// True if the cells are only printed.
+    pub dry_run: bool,
+    /// Longest expected duration of a cell whose plan gives none, s.
+    pub most_s: Option<f64>,
+    /// Lines to print before the first run.
+    pub remarks: Vec<String>,
+    /// The expected duration, to print before the first run; `None`: unknown.
+    pub beforehand: Option<String>,
+    /// The directory in which all cells work, if it must exist before the first.
+    pub parent: Option<PathBuf>,
+    /// Directory for results if `--out` names no file; created on demand.
+    pub out_dir: Option<PathBuf>,
+}
+
+impl Outline {
+    /// These cells at full size, and nothing else.
+    fn new(kind: &'static str, keys: Vec<SeriesKey>, cells: Vec<Cell>) -> Outline {
+        Outline {
+            kind,
+            scale: 1.0,
+            keys,
+            cells,
+            ..Outline::default()
+        }
+    }
+
+    /// Number of cells; `None` if it depends on the results.
+    pub fn planned(&self) -> Option<u32> {
+        self.forms.is_empty().then_some(self.cells.len() as u32)
+    }
+}
 
 /// The runs of a series and their order, at rank 0. Answers depend only on the results until now,
 /// so that a series can be resumed.
 pub trait Course {
-    /// The name of the command.
-    fn kind(&self) -> &'static str;
-
-    /// The suite's name and version.
-    fn suite(&self) -> Option<String> {
-        None
-    }
-
-    /// The scale relative to full size.
-    fn scale(&self) -> f64 {
-        1.0
-    }
-
-    /// The directory of all cells, and true if it is the built-in file system.
-    fn dir(&self) -> Option<(String, bool)> {
-        None
-    }
-
-    /// The steps of a suite.
-    fn steps(&self) -> Vec<SeriesStep> {
-        Vec::new()
-    }
-
-    /// Cells that cannot be run on the launched ranks.
-    fn left_out(&self) -> Vec<LeftOut> {
-        Vec::new()
-    }
-
-    /// The position of a cell in its file.
-    fn place(&self, _index: u32) -> Option<String> {
-        None
-    }
-
-    /// Returns true if the cells are only printed.
-    fn dry_run(&self) -> bool {
-        false
-    }
-
-    /// Longest expected duration of a cell whose plan gives none, s.
-    fn most_s(&self) -> Option<f64> {
-        None
-    }
-
-    /// The keys that vary.
-    fn keys(&self) -> Vec<SeriesKey> {
-        Vec::new()
-    }
-
-    /// The cells that are known before the first run.
-    fn known(&self) -> Vec<Cell>;
-
-    /// Cells to check before the first run: the known ones, and one of each form that may follow.
-    fn samples(&self) -> Vec<Cell> {
-        self.known()
-    }
-
-    /// The objectives of `knee`, without results.
-    fn knee(&self) -> Option<KneeResult> {
-        None
-    }
-
-    /// The phases of `io500`, without results.
-    fn io500(&self) -> Option<Io500Result> {
-        None
-    }
-
-    /// Directory for results if `--out` names no file; created on demand.
-    fn out_dir(&self) -> Option<PathBuf> {
-        None
-    }
-
-    /// Lines to print before the first run.
-    fn remarks(&self) -> Vec<String> {
-        Vec::new()
-    }
-
-    /// The expected duration, to print before the first run; `None`: unknown.
-    fn beforehand(&self) -> Option<String> {
-        None
-    }
-
-    /// The directory in which all cells work, if it must exist before the first.
-    fn parent(&self) -> Option<PathBuf> {
-        None
-    }
+    /// Everything that is known before the first run.
+    fn outline(&self) -> &Outline;
 
     /// Creates what all cells need.
     fn start(&self) -> Result<(), String> {
@@ -134,16 +113,18 @@ pub trait Course {
     /// unless the series is `resumable` and incomplete. `None`: nothing was run.
     fn over(&self, _so_far: Option<&SeriesResult>, _resumable: bool) {}
 
-    /// Number of cells; `None` if it depends on the results.
-    fn planned(&self) -> Option<u32> {
-        Some(self.known().len() as u32)
-    }
-
     /// The next cell and its index, given the cells that are complete or failed; `None` at the end.
     fn next(&self, so_far: &SeriesResult) -> Option<(u32, Cell)> {
-        let all = (0..).zip(self.known());
         let tried = |index: u32| so_far.cells.iter().any(|cell| cell.index == index);
-        all.into_iter().find(|(index, _)| !tried(*index))
+        let mut all = (0..).zip(&self.outline().cells);
+        let (index, cell) = all.find(|(index, _)| !tried(*index))?;
+        Some((index, cell.clone()))
+    }
+}
+
+impl Course for Outline {
+    fn outline(&self) -> &Outline {
+        self
     }
 }
 
@@ -163,74 +144,70 @@ pub struct Around<'a> {
 /// # Errors
 /// A sentence that names key or option.
 pub fn of(series: &Series, around: Around<'_>) -> Result<Box<dyn Course>, String> {
-    match &series.course {
-        series::Course::Sweep(sweep) => Ok(Box::new(Sweep::new(sweep)?)),
-        series::Course::Nn(asked) => Ok(Box::new(Ladder {
-            cells: asked
-                .cells(around.host_of.len() as u32)
-                .map_err(|e| e.to_string())?,
-        })),
-        series::Course::Knee(knee) => Ok(Box::new(Knee::new(knee)?)),
-        series::Course::Quick(quick) => Ok(Box::new(Quick::new(quick, series.options.quiet)?)),
-        series::Course::Suite(suite) if suite.name == rbench_plan::io500::NAME => {
-            Ok(Box::new(Io500::new(suite, series, around)?))
+    let quiet = series.options.quiet;
+    Ok(match &series.course {
+        series::Course::Sweep(sweep) => {
+            let (keys, cells) = combinations(&sweep.over, &sweep.words)?;
+            Box::new(Outline::new("sweep", keys, cells))
         }
-        series::Course::Suite(suite) => Ok(Box::new(Suite::new(suite, series, around)?)),
-    }
+        series::Course::Nn(asked) => Box::new(ladder(asked, around)?),
+        series::Course::Knee(knee) => Box::new(Knee::new(knee)?),
+        series::Course::Quick(asked) => Box::new(quick(asked, quiet)?),
+        series::Course::Suite(suite) if suite.name == rbench_plan::io500::NAME => {
+            Box::new(Io500::new(suite, quiet, around)?)
+        }
+        series::Course::Suite(suite) => Box::new(suite::outline(suite, quiet, around)?),
+    })
 }
 
-/// All combinations of the values.
-struct Sweep {
-    keys: Vec<SeriesKey>,
-    cells: Vec<Cell>,
+/// All combinations of the values of `over`: the keys, and the cells of a workload.
+fn combinations(
+    over: &[Over],
+    words: &[std::ffi::OsString],
+) -> Result<(Vec<SeriesKey>, Vec<Cell>), String> {
+    let key = |over: &Over| SeriesKey {
+        name: over.key.clone(),
+        values: over.values.clone(),
+    };
+    let cells = product(over, words).map_err(|e| e.to_string())?;
+    Ok((over.iter().map(key).collect(), cells))
 }
 
-impl Sweep {
-    fn new(sweep: &series::Sweep) -> Result<Sweep, String> {
-        let key = |over: &rbench_plan::series::Over| SeriesKey {
-            name: over.key.clone(),
-            values: over.values.clone(),
-        };
-        Ok(Sweep {
-            keys: sweep.over.iter().map(key).collect(),
-            cells: product(&sweep.over, &sweep.words).map_err(|e| e.to_string())?,
-        })
-    }
-}
-
-impl Course for Sweep {
-    fn kind(&self) -> &'static str {
-        "sweep"
-    }
-
-    fn keys(&self) -> Vec<SeriesKey> {
-        self.keys.clone()
-    }
-
-    fn known(&self) -> Vec<Cell> {
-        self.cells.clone()
+/// A setting as a key with one value.
+fn setting((name, value): (impl Into<String>, String)) -> SeriesKey {
+    SeriesKey {
+        name: name.into(),
+        values: vec![value],
     }
 }
 
 /// NNBench's operations with a growing number of workers.
-struct Ladder {
-    cells: Vec<Cell>,
+fn ladder(asked: &rbench_plan::nn::Asked, around: Around<'_>) -> Result<Outline, String> {
+    let cells = asked.cells(around.host_of.len() as u32);
+    let cells = cells.map_err(|e| e.to_string())?;
+    let values = cells.iter().flat_map(|cell| &cell.values);
+    let workers = SeriesKey {
+        name: "workers".to_owned(),
+        values: values.map(|(_, value)| value.clone()).collect(),
+    };
+    Ok(Outline::new("nn", vec![workers], cells))
 }
 
-impl Course for Ladder {
-    fn kind(&self) -> &'static str {
-        "nn"
+/// Big files, then small ones. Drops caches only if permitted; otherwise prints a note, unless
+/// `quiet`.
+fn quick(asked: &rbench_plan::quick::Quick, quiet: bool) -> Result<Outline, String> {
+    let permitted = may_drop_caches();
+    if asked.drop_caches && !permitted && !quiet {
+        complain("the kernel's caches are not dropped before reading: that needs root");
     }
-
-    fn keys(&self) -> Vec<SeriesKey> {
-        let values = self.cells.iter().flat_map(|cell| &cell.values);
-        vec![SeriesKey {
-            name: "workers".to_owned(),
-            values: values.map(|(_, value)| value.clone()).collect(),
-        }]
-    }
-
-    fn known(&self) -> Vec<Cell> {
-        self.cells.clone()
-    }
+    let quick = rbench_plan::quick::Quick {
+        drop_caches: asked.drop_caches && permitted,
+        ..asked.clone()
+    };
+    let keys = quick.settings().into_iter().map(setting).collect();
+    let cells = quick.cells().map_err(|e| e.to_string())?;
+    Ok(Outline {
+        parent: quick.dir,
+        ..Outline::new("quick", keys, cells)
+    })
 }

@@ -5,17 +5,17 @@ use rbench_plan::Plan;
 use rbench_plan::estimate::{BYTES_PER_S, OPERATIONS_PER_S, estimate_s};
 use rbench_plan::series::Cell;
 
-use super::Course;
+use super::course::Outline;
 
 /// One line for each cell, then the total time.
-pub fn text(course: &dyn Course, cells: &[(Cell, Plan)]) -> String {
+pub fn text(series: &Outline, cells: &[(&Cell, Plan)]) -> String {
     let mut out = String::new();
     let mut all = 0.0;
-    for remark in course.remarks() {
+    for remark in &series.remarks {
         out.push_str(&format!("# {remark}\n"));
     }
     for (cell, plan) in cells {
-        let time = estimate_s(plan).min(course.most_s().unwrap_or(f64::INFINITY));
+        let time = estimate_s(plan).min(series.most_s.unwrap_or(f64::INFINITY));
         all += time;
         let words: Vec<_> = cell
             .words
@@ -30,13 +30,13 @@ pub fn text(course: &dyn Course, cells: &[(Cell, Plan)]) -> String {
         ));
         out.push_str(&format!("rbench {}\n", words.join(" ")));
     }
-    if let Some(most) = course.most_s() {
+    if let Some(most) = series.most_s {
         out.push_str(&format!(
             "# assuming that no phase takes longer than the stonewall, {}\n",
             shown(most)
         ));
     }
-    for left in course.left_out() {
+    for left in &series.left_out {
         out.push_str(&format!("# left out: {}: {}\n", left.name, left.why));
     }
     out.push_str(&format!(

@@ -52,32 +52,33 @@ impl Record {
         (course, check): (&dyn Course, Option<CheckResult>),
         (ranks, hosts): (u32, Vec<String>),
     ) -> Result<Record, String> {
+        let outline = course.outline();
         let series = SeriesResult {
             schema: SERIES_SCHEMA.to_owned(),
-            kind: course.kind().to_owned(),
-            suite: course.suite(),
-            scale: course.scale(),
+            kind: outline.kind.to_owned(),
+            suite: outline.suite.clone(),
+            scale: outline.scale,
             run: run(launch, launch.seed, &asked.labels),
             ranks,
             hosts,
-            keys: course.keys(),
-            dir: course.dir().map(|(dir, _)| dir),
-            embedded: course.dir().is_some_and(|(_, embedded)| embedded),
+            keys: outline.keys.clone(),
+            dir: outline.dir.clone(),
+            embedded: outline.embedded.is_some(),
             launched: Some(Launched {
                 cwd: launch.cwd.to_string_lossy().into_owned(),
                 rbench_dir: (launch.env_dir.as_ref()).map(|dir| dir.to_string_lossy().into_owned()),
             }),
-            steps: course.steps(),
-            left_out: course.left_out(),
-            planned: course.planned(),
+            steps: outline.steps.clone(),
+            left_out: outline.left_out.clone(),
+            planned: outline.planned(),
             cells: Vec::new(),
             complete: false,
-            knee: course.knee(),
+            knee: outline.knee.clone(),
             check,
-            io500: course.io500(),
+            io500: outline.io500.clone(),
         };
-        let out = match (asked.out.clone(), course.out_dir()) {
-            (None, Some(dir)) => Some(made(launch, &dir)?.join(format!("{}.json", launch.run_id))),
+        let out = match (asked.out.clone(), &outline.out_dir) {
+            (None, Some(dir)) => Some(made(launch, dir)?.join(format!("{}.json", launch.run_id))),
             (out, _) => path_of(launch, out),
         };
         let mut record = Record {
@@ -149,7 +150,7 @@ impl Record {
     /// Takes over complete cells of an earlier launch, as long as this launch would run the same
     /// cells.
     fn keep(&mut self, earlier: SeriesResult, course: &dyn Course) -> Result<(), String> {
-        let known = course.known();
+        let known = &course.outline().cells;
         let keeps = course.keeps(&earlier);
         let kept = |cell: &CellResult| cell.is_complete() && cell.index < keeps;
         for cell in earlier.cells.into_iter().filter(kept) {

@@ -47,13 +47,13 @@ const HOUSES: &[House] = &[
         name: "rbench-plan",
         floors: &[
             "arrival document find paths permutation process series tree",
-            "iolog knee meta mix nn quick shift suite",
+            "iolog meta mix quick shift suite",
             "cache expect io500 trace verify",
             "jobs replay",
             "given pattern",
             "io",
             "values",
-            "spec",
+            "knee nn spec",
             "resolve",
             "demand describe estimate",
         ],
@@ -166,8 +166,7 @@ const HOUSES: &[House] = &[
     House {
         name: "rbench",
         floors: &[
-            "client_counters dead_mounts embedded exit files marker profile round_trip \
-             surroundings version",
+            "client_counters dead_mounts embedded exit files marker round_trip surroundings version",
             "console data_size hlog job_files marks operations",
             "launch libexec man record refusal show testfs trouble verify",
             "compare front live page status target",

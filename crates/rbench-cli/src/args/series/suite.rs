@@ -10,8 +10,7 @@ use rbench_plan::values;
 
 use super::SeriesOptions;
 use crate::series::{Course, Suite, is_file};
-use crate::{Invocation, Stop, invocation};
-use rbench_core::near::nearest;
+use crate::{Invocation, Stop, args, invocation};
 
 #[derive(Debug, ClapArgs)]
 #[command(
@@ -99,9 +98,8 @@ impl SuiteArgs {
 
 fn unknown(name: &str) -> String {
     let names = BUILT_IN.iter().map(|(name, _)| *name);
-    let near = nearest(name, names.chain([io500::NAME]));
-    let near = near.map_or_else(String::new, |near| format!(" (nearest: {near})"));
-    format!("error: unknown suite '{name}'{near}; rbench suite --list prints all\n")
+    let names = names.chain([io500::NAME]);
+    args::unknown("suite", name, names, "rbench suite --list")
 }
 
 /// Lists the suites, one a line.

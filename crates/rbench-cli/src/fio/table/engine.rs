@@ -25,7 +25,7 @@ options! {
         "Who submits requests: worker (inline), iodepth threads (offload)";
     serialize_overlap: flag = "0", "Let requests for overlapping blocks wait for each other";
     direct: flag = "0", "Open files with O_DIRECT";
-    buffered => direct: of("0|1", buffered) = "1", "Opposite of direct";
+    buffered => direct: of("0|1", |g| g.flag().map(|on| !on)) = "1", "Opposite of direct";
     sync: words("HOW", "none" = SyncMode::None, "0" = SyncMode::None, "sync" = SyncMode::Sync,
             "1" = SyncMode::Sync, "dsync" = SyncMode::Dsync) = "none",
         "Open files with: none (0), sync (1, O_SYNC), dsync (O_DSYNC)";
@@ -124,10 +124,6 @@ fn engine(s: &mut Settings, g: Given<'_>) -> Result<(), String> {
     }
     s.ioengine = Some(name);
     Ok(())
-}
-
-fn buffered(g: Given<'_>) -> Result<bool, String> {
-    g.flag().map(|buffered| !buffered)
 }
 
 /// Reads the switch; -1 is fio's "where the kernel can do it".

@@ -83,7 +83,7 @@ options! {
     rw_sequencer => rw_identical: words("HOW", "sequential" = false, "identical" = true) = "sequential",
         "With rw=rand...:N, offsets after a random one: sequential, identical";
     rwmixread: percent = "50", "Percentage of reads in rw and randrw";
-    rwmixwrite => rwmixread: of("PERCENT", reads_beside) = "50",
+    rwmixwrite => rwmixread: of("PERCENT", |g| g.percent().map(|writes| 100 - writes)) = "50",
         "Percentage of writes in rw and randrw";
     bs | blocksize: each(size(1)) = "4k", "Block size of reads, writes, trims (bytes)";
     bsrange | blocksize_range: each(of("SIZE-SIZE", Given::range)),
@@ -179,10 +179,6 @@ fn service(g: Given<'_>) -> Result<FileService, String> {
             "'{word}' is not one of roundrobin, random, sequential"
         )),
     }
-}
-
-fn reads_beside(writes: Given<'_>) -> Result<u32, String> {
-    writes.percent().map(|writes| 100 - writes)
 }
 
 fn zones(g: Given<'_>) -> Result<bool, String> {

@@ -14,7 +14,7 @@ options! {
     numa_cpu_nodes: of("LIST|all", Given::nodes), "NUMA nodes on whose processors workers may run";
     numa_mem_policy: of("MODE[:LIST]", Given::memory_policy),
         "NUMA memory policy: default, prefer, bind, interleave, local";
-    nice: of("N", niceness) = "0",
+    nice: of("N", |g| g.integer(-20, 19)) = "0",
         "Value to add to the niceness of workers, -20 to 19";
     prio: within(0, 7), "I/O priority of workers, 0 to 7";
     prioclass: within(0, 3), "I/O class: 0 none, 1 real time, 2 best effort, 3 idle";
@@ -27,10 +27,6 @@ options! {
     exec_postrun: of("COMMAND", text),
         "Command that each worker runs last, with output in JOB.postrun.txt";
 }}
-
-fn niceness(g: Given<'_>) -> Result<i32, String> {
-    g.integer(-20, 19)
-}
 
 fn id(g: Given<'_>) -> Result<u32, String> {
     g.count(0)

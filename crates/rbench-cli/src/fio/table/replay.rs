@@ -12,7 +12,7 @@ options! {
     read_iolog_chunked: flag = "0", "Read the log in pieces during the replay";
     replay_no_stall: flag = "0",
         "Ignore the times of the log: replay one operation after the other";
-    replay_time_scale: of("PERCENT", speed) = "100",
+    replay_time_scale: of("PERCENT", |g| g.within(1, i32::MAX as u64)) = "100",
         "Speed of the replay: 200 is twice as fast as recorded";
     replay_redirect: of("FILE", text), "Replay all operations of the log on this file";
     replay_scale: within(0, i32::MAX as u64) = "1", "Divide the log's offsets by this";
@@ -20,10 +20,6 @@ options! {
         "Round the log's offsets down to multiples of this power of 2";
     replay_skip: of("LIST", skip), "Operations to leave out: read, write, trim, sync";
 }}
-
-fn speed(g: Given<'_>) -> Result<u32, String> {
-    g.within(1, i32::MAX as u64)
-}
 
 /// Reads names between colons; none may be empty.
 fn logs(g: Given<'_>) -> Result<Vec<String>, String> {

@@ -33,7 +33,7 @@ macro_rules! options {
             default: default!($kind $($default)?),
             help: help!([$($($engine)+)?] [$kind $(($($arg)*))?] $help),
             #[cfg(test)]
-            plain: plain!(($($($place).+)?) $kind),
+            kind: concat!($(stringify!($($place).+), ": ",)? stringify!($kind)),
             does: does!($does $base $name ($($($place).+)?) $kind $(($($arg)*))?),
         }),*];
     };
@@ -67,31 +67,6 @@ macro_rules! help {
     };
     ([] [time($unit:ident)] $help:literal) => { concat!($help, " (", stringify!($unit), ")") };
     ([] $kind:tt $help:literal) => { $help };
-}
-
-#[cfg(test)]
-macro_rules! plain {
-    (() flag) => {
-        true
-    };
-    (() switch) => {
-        true
-    };
-    (() number) => {
-        true
-    };
-    (() size) => {
-        true
-    };
-    (() percent) => {
-        true
-    };
-    (() time) => {
-        true
-    };
-    ($place:tt $kind:ident) => {
-        false
-    };
 }
 
 macro_rules! takes {
@@ -172,8 +147,10 @@ macro_rules! read {
     ($g:ident, time(ms)) => { $g.time(rbench_core::Nanos::MILLISECOND) };
     ($g:ident, time(us)) => { $g.time(rbench_core::Nanos::MICROSECOND) };
     ($g:ident, log) => { Ok::<_, String>($g.text.to_owned()) };
-    ($g:ident, of($value:literal, $read:expr)) => { $read($g) };
-    ($g:ident, word($value:literal, $read:expr)) => { $read($g.text) };
+    ($g:ident, of($value:literal, $read:expr)) => { $crate::fio::table::call($read, $g) };
+    ($g:ident, word($value:literal, $read:expr)) => {
+        $crate::fio::table::call($read, $g.text)
+    };
     ($g:ident, each($($kind:tt)+)) => { $g.each(|g| read!(g, $($kind)+)) };
     ($g:ident, words($value:literal, $($word:literal = $meaning:expr),+)) => {
         rbench_plan::given::one_of($g.text, &[$(($word, $meaning)),+])

@@ -2,7 +2,7 @@
 
 use rbench_plan::jobs::WindowValue;
 
-use super::{Given, text};
+use super::text;
 
 options! {
     /// Statistics, reports and logs.
@@ -24,7 +24,7 @@ options! {
     unit_base => bits: words("0|1|8", "0" = false, "1" = true, "8" = false) = "0",
         "Unit of bandwidth in the normal output: 1: bits; 0, 8: bytes";
     significant_figures: within(1, 10) = "4", "Significant digits of numbers in the normal output";
-    per_job_logs => logs.one_file: of("0|1", one_file) = "1",
+    per_job_logs => logs.one_file: of("0|1", |g| g.flag().map(|on| !on)) = "1",
         "One log per worker; 0: one for all, without a number in its name";
     log_max_value | log_window_value => logs.values: words("HOW", "avg" = WindowValue::Average,
             "0" = WindowValue::Average, "max" = WindowValue::Max, "1" = WindowValue::Max,
@@ -39,9 +39,9 @@ options! {
         "Log times of the clock log_alternate_epoch_clock_id";
     log_alternate_epoch_clock_id => logs.clock: within(0, 11) = "0",
         "Clock of log_alternate_epoch, as its number in clock_gettime";
-    log_entries: accept(of("N", within_entries)) = "1024",
+    log_entries: accept(of("N", |g| g.within::<u64>(1024, 1 << 20))) = "1024",
         "Accepted: logs start with room for 2^20 entries and grow untimed";
-    log_compression: accept(of("SIZE", within_memory)),
+    log_compression: accept(of("SIZE", |g| g.within::<u64>(1024, 512 << 20))),
         "Accepted: logs stay uncompressed in memory until they are written";
     log_store_compressed => logs.compressed: flag = "0",
         "Write compressed logs to PREFIX_lat.N.log.fz (see --inflate-log)";
@@ -51,15 +51,3 @@ options! {
     log_compression_cpus: accept(of("LIST", text)),
         "Accepted: logs are compressed when they are written";
 }}
-
-fn one_file(g: Given<'_>) -> Result<bool, String> {
-    g.flag().map(|per_job| !per_job)
-}
-
-fn within_entries(g: Given<'_>) -> Result<u64, String> {
-    g.within(1024, 1 << 20)
-}
-
-fn within_memory(g: Given<'_>) -> Result<u64, String> {
-    g.within(1024, 512 << 20)
-}

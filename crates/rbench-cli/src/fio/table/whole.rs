@@ -49,17 +49,13 @@ options! {
     "trigger-remote" => fio.whole.trigger.remote: word("COMMAND", values::owned),
         "Command that each other host runs after a trigger";
     debug: set("TYPES", debug), "Print more before the report: help, all, or some of fio's types";
-    "inflate-log" => tool: word("FILE", inflate),
+    "inflate-log" => tool: word("FILE", |file| path(file).map(FioTool::Inflate)),
         "Print a log of log_store_compressed as text and exit";
     crctest: optional("TYPES", checksums),
         "Measure the speed of checksums and exit; help: list them";
     "cpuclock-test" => tool: sets(FioTool::ClockTest),
         "Check whether the processors' counters agree and exit";
 }}
-
-fn inflate(file: &str) -> Result<FioTool, String> {
-    path(file).map(FioTool::Inflate)
-}
 
 fn idle(l: &mut Line, g: Given<'_>) -> Result<(), String> {
     l.view.idle = match g.text {

@@ -10,16 +10,11 @@ fn read_files(line: &str, files: &[(&str, &str)]) -> Result<(Fio, FioView), Stop
     let files = files.map(|(name, text)| (PathBuf::from(name), text.as_bytes().to_vec()));
     let files = files.collect();
     let around = Surroundings {
-        variable: &|name| (name == "SIZE").then(|| "2m".to_owned()),
+        variables: [("SIZE".to_owned(), "2m".to_owned())].into(),
         ..bare(&files)
     };
-    match read(&words(&format!("rbench fio {line}")), &around)? {
-        Invocation::Run(spec, output) => match spec.workload {
-            Workload::Fio(fio) => Ok((*fio, output.fio.expect("a view of fio"))),
-            other => panic!("{other:?}"),
-        },
-        other => panic!("{other:?}"),
-    }
+    let (fio, output) = fio_of(read(&words(&format!("rbench fio {line}")), &around))?;
+    Ok((fio, output.fio.expect("a view of fio")))
 }
 
 fn one(text: &str) -> Fio {
@@ -217,12 +212,7 @@ fn files_that_patterns_name_are_read_too_and_include_nothing() {
     files.insert("d/r".into(), b"r".to_vec());
     files.insert("s".into(), b"content".to_vec());
     assert!(files_named(&argv, &files).is_empty());
-    let Ok(Invocation::Run(spec, _)) = read(&argv, &bare(&files)) else {
-        panic!("it is a run");
-    };
-    let Workload::Fio(fio) = spec.workload else {
-        panic!("it is fio's");
-    };
+    let (fio, _) = fio_of(read(&argv, &bare(&files))).expect("it is a run");
     let settings = &fio.jobs[0].settings;
     assert_eq!(settings.buffer_pattern.as_deref(), Some(&b"content"[..]));
     let pattern = settings.verify_pattern.as_ref().map(|p| &p.bytes[..]);

@@ -7,20 +7,19 @@ use std::ffi::CString;
 use std::path::{Path, PathBuf};
 
 use nix::errno::Errno;
-use rbench_cli::series::{self, Series};
+use rbench_cli::series;
 use rbench_core::{Call, OpenFlags};
 use rbench_exec::removal::Remover;
 use rbench_plan::io500::{self, FILES, PHASES, Phase, Places, Settings};
 use rbench_plan::series::Cell;
-use rbench_report::schema::{Io500Phase, Io500Result, SeriesKey, SeriesResult};
+use rbench_report::schema::{Io500Phase, Io500Result, SeriesResult};
 use rbench_report::series::{REHEARSAL, io500_line};
 use rbench_sys::caches::may_drop_caches;
 use rbench_sys::{Fs as _, PosixFs, WorkDir, testdir, workdir};
 
 use super::suite::{ANY_DIR, absolute, mount};
-use super::{Around, Course};
+use super::{Around, Course, Outline, setting};
 use crate::console::complain;
-use crate::embedded::Embedded;
 use crate::marker;
 
 /// Subdirectory of the run's directory that is searched and measured.
@@ -33,11 +32,7 @@ const STATE: &str = "state";
 
 /// The phases of IO500, one after the other.
 pub struct Io500 {
-    settings: Settings,
-    scale: f64,
-    dry_run: bool,
     phases: Vec<&'static Phase>,
-    cells: Vec<Cell>,
     /// The directory to test.
     parent: PathBuf,
     /// Name of the run's directory in `parent`.
@@ -46,18 +41,14 @@ pub struct Io500 {
     /// True if an earlier launch may have created that directory.
     resumes: bool,
     made: RefCell<Option<WorkDir>>,
-    /// The built-in file system, if tested; unmounted on drop.
-    embedded: Option<Embedded>,
     quiet: bool,
+    /// Dropped after `made`: it may hold the mount.
+    outline: Outline,
 }
 
 impl Io500 {
     /// Reads the settings. Creates nothing except the built-in file system.
-    pub fn new(
-        asked: &series::Suite,
-        series: &Series,
-        around: Around<'_>,
-    ) -> Result<Io500, String> {
+    pub fn new(asked: &series::Suite, quiet: bool, around: Around<'_>) -> Result<Io500, String> {
         let mut settings = match &asked.ini {
             Some(file) => read(file, around)?,
             None => Settings::default(),
@@ -97,11 +88,27 @@ impl Io500 {
             data: &data,
             state: &state,
         };
-        Ok(Io500 {
-            phases: settings.phases(),
-            cells: io500::cells(&settings, places),
+        let keys = settings.all().into_iter().map(setting).collect();
+        let foretold = settings.invalid_because(asked.scale);
+        let why = foretold
+            .iter()
+            .map(|why| format!("it will be invalid because {why}"));
+        let outline = Outline {
+            suite: Some(format!("{} {}", io500::NAME, io500::VERSION)),
             scale: asked.scale,
+            dir: Some(Path::new(&parent).join(&name).display().to_string()),
+            embedded,
+            io500: Some(without_results(&settings, foretold.clone())),
             dry_run: asked.dry_run,
+            // Reads cover data written before the stonewall, and are assumed to be as fast.
+            most_s: Some(settings.stonewall_s() as f64),
+            remarks: [REHEARSAL.to_owned()].into_iter().chain(why).collect(),
+            out_dir: settings.result_dir().map(PathBuf::from),
+            ..Outline::new("io500", keys, io500::cells(&settings, places))
+        };
+        Ok(Io500 {
+            outline,
+            phases: settings.phases(),
             marker: marker::marker(
                 name.trim_start_matches(workdir::PREFIX),
                 &around.launch.origin,
@@ -111,9 +118,7 @@ impl Io500 {
             name,
             resumes,
             made: RefCell::new(None),
-            embedded,
-            quiet: series.options.quiet,
-            settings,
+            quiet,
         })
     }
 
@@ -208,82 +213,39 @@ fn name_in(earlier: &SeriesResult, parent: &str) -> Option<String> {
     (same && name.starts_with(workdir::PREFIX)).then(|| name.to_owned())
 }
 
+/// The phases, without results. `foretold`: why the result will be invalid.
+fn without_results(settings: &Settings, foretold: Vec<String>) -> Io500Result {
+    let run = settings.phases();
+    let of = |phase: &Phase| {
+        let cell = run.iter().position(|run| run.name == phase.name);
+        Io500Phase {
+            name: phase.name.to_owned(),
+            cell: cell.map(|cell| cell as u32),
+            row: phase.row.to_owned(),
+            figure: phase.figure.to_owned(),
+            unit: phase.unit().to_owned(),
+            scored: phase.scored,
+            writes: phase.writes(),
+            value: None,
+            time_s: None,
+            invalid: Vec::new(),
+        }
+    };
+    Io500Result {
+        stonewall_s: settings.stonewall_s(),
+        required_s: settings.required_s(),
+        foretold,
+        phases: PHASES.iter().map(of).collect(),
+        bandwidth: None,
+        metadata: None,
+        total: None,
+        valid: false,
+    }
+}
+
 impl Course for Io500 {
-    fn kind(&self) -> &'static str {
-        "io500"
-    }
-
-    fn suite(&self) -> Option<String> {
-        Some(format!("{} {}", io500::NAME, io500::VERSION))
-    }
-
-    fn scale(&self) -> f64 {
-        self.scale
-    }
-
-    fn dir(&self) -> Option<(String, bool)> {
-        Some((self.path().display().to_string(), self.embedded.is_some()))
-    }
-
-    fn out_dir(&self) -> Option<PathBuf> {
-        self.settings.result_dir().map(PathBuf::from)
-    }
-
-    fn keys(&self) -> Vec<SeriesKey> {
-        let key = |(name, value): (String, String)| SeriesKey {
-            name,
-            values: vec![value],
-        };
-        self.settings.all().into_iter().map(key).collect()
-    }
-
-    fn dry_run(&self) -> bool {
-        self.dry_run
-    }
-
-    /// The stonewall: reads cover data written before it, and are assumed to be as fast.
-    fn most_s(&self) -> Option<f64> {
-        Some(self.settings.stonewall_s() as f64)
-    }
-
-    fn remarks(&self) -> Vec<String> {
-        let why = self.settings.invalid_because(self.scale);
-        let why = why
-            .iter()
-            .map(|why| format!("it will be invalid because {why}"));
-        [REHEARSAL.to_owned()].into_iter().chain(why).collect()
-    }
-
-    fn known(&self) -> Vec<Cell> {
-        self.cells.clone()
-    }
-
-    fn io500(&self) -> Option<Io500Result> {
-        let of = |phase: &Phase| {
-            let cell = self.phases.iter().position(|run| run.name == phase.name);
-            Io500Phase {
-                name: phase.name.to_owned(),
-                cell: cell.map(|cell| cell as u32),
-                row: phase.row.to_owned(),
-                figure: phase.figure.to_owned(),
-                unit: phase.unit().to_owned(),
-                scored: phase.scored,
-                writes: phase.writes(),
-                value: None,
-                time_s: None,
-                invalid: Vec::new(),
-            }
-        };
-        Some(Io500Result {
-            stonewall_s: self.settings.stonewall_s(),
-            required_s: self.settings.required_s(),
-            foretold: self.settings.invalid_because(self.scale),
-            phases: PHASES.iter().map(of).collect(),
-            bandwidth: None,
-            metadata: None,
-            total: None,
-            valid: false,
-        })
+    fn outline(&self) -> &Outline {
+        &self.outline
     }
 
     fn start(&self) -> Result<(), String> {
@@ -296,7 +258,10 @@ impl Course for Io500 {
         };
         *self.made.borrow_mut() = run_dir;
         if !self.quiet {
-            self.remarks().iter().for_each(|remark| complain(remark));
+            self.outline
+                .remarks
+                .iter()
+                .for_each(|remark| complain(remark));
         }
         Ok(())
     }
@@ -317,7 +282,7 @@ impl Course for Io500 {
         };
         let mut all = (0..).zip(&self.phases);
         let (index, _) = all.find(|(index, phase)| !tried(*index) && possible(phase))?;
-        Some((index, self.cells.get(index as usize)?.clone()))
+        Some((index, self.outline.cells.get(index as usize)?.clone()))
     }
 
     fn begin(&self, index: u32) -> Result<(), String> {
@@ -351,7 +316,7 @@ impl Course for Io500 {
     fn over(&self, so_far: Option<&SeriesResult>, resumable: bool) {
         let run_dir = self.made.borrow_mut().take();
         // The built-in file system is dropped as a whole.
-        let Some(dir) = run_dir.filter(|_| self.embedded.is_none()) else {
+        let Some(dir) = run_dir.filter(|_| self.outline.embedded.is_none()) else {
             return;
         };
         let done = |so_far: &SeriesResult| {

@@ -9,11 +9,12 @@ use rbench_report::schema::{
     CellResult, KneeLimit, KneeObjective, KneeResult, KneeStep, SeriesResult,
 };
 
-use super::Course;
+use super::{Course, Outline};
 use crate::series::dry_run::shown;
 
 /// A search for the highest rate at which an objective holds.
 pub struct Knee {
+    outline: Outline,
     search: Search,
     form: Form,
     words: Vec<std::ffi::OsString>,
@@ -23,11 +24,22 @@ impl Knee {
     /// # Errors
     /// A sentence that names the option.
     pub fn new(knee: &series::Knee) -> Result<Knee, String> {
-        Ok(Knee {
+        let mut new = Knee {
+            outline: Outline::new("knee", Vec::new(), Vec::new()),
             search: knee.asked.resolve().map_err(|e| e.to_string())?,
             form: Form::of(&knee.words).map_err(|e| e.to_string())?,
             words: knee.words.clone(),
-        })
+        };
+        let open = Step {
+            rate: 1000.0,
+            stage: Stage::Search,
+            window: new.search.time,
+        };
+        new.outline.cells = vec![new.cell(new.search.first(), [0; 3])];
+        new.outline.forms = vec![new.cell(open, [1; 3])];
+        new.outline.knee = Some(without_results(&new.search));
+        new.outline.beforehand = Some(beforehand(&new.search));
+        Ok(new)
     }
 
     fn closed(&self, first: &CellResult, knee: &KneeResult) -> Option<Closed> {
@@ -122,73 +134,56 @@ fn least_each(done: [u64; 3]) -> u64 {
     rarest.map_or(1, |rarest| all.div_ceil(rarest))
 }
 
+/// The objectives of a search, without results.
+fn without_results(search: &Search) -> KneeResult {
+    let objective = &search.objective;
+    let limit = |limit: &rbench_plan::knee::Limit| KneeLimit {
+        figure: limit.figure.name(),
+        percentile: match limit.figure {
+            Figure::Percentile(percent) => Some(percent),
+            Figure::Mean | Figure::Max => None,
+        },
+        most_ns: limit.most.0,
+    };
+    KneeResult {
+        objective: KneeObjective {
+            limits: objective.limits.iter().map(limit).collect(),
+            errors: objective.errors,
+            row: objective.row.clone(),
+        },
+        from: search.from,
+        to: search.to,
+        precision: search.precision,
+        time_s: search.time.as_secs_f64(),
+        arrival: search.arrival.name().to_owned(),
+        steps: Vec::new(),
+        held: None,
+        failed: None,
+        confirmed: false,
+        trouble: None,
+    }
+}
+
+/// The expected duration of a search.
+fn beforehand(search: &Search) -> String {
+    let expected = search.expected_least();
+    format!(
+        "a step needs {} and takes {} or more; about {} and {} or more in all, without preparing files",
+        counted(search.operations(), "operation"),
+        search.time,
+        counted(expected.steps as u64 + 1, "step"),
+        shown(expected.time.as_secs_f64() + search.time.as_secs_f64()),
+    )
+}
+
 /// True if a step could not be judged or did not finish, which ends the search.
 fn cannot_go_on(so_far: &SeriesResult, knee: &KneeResult) -> bool {
     knee.trouble.is_some() || so_far.cells.iter().any(|cell| !cell.is_complete())
 }
 
 impl Course for Knee {
-    fn kind(&self) -> &'static str {
-        "knee"
-    }
-
-    fn known(&self) -> Vec<Cell> {
-        vec![self.cell(self.search.first(), [0; 3])]
-    }
-
-    fn samples(&self) -> Vec<Cell> {
-        let open = Step {
-            rate: 1000.0,
-            stage: Stage::Search,
-            window: self.search.time,
-        };
-        let mut cells = self.known();
-        cells.push(self.cell(open, [1; 3]));
-        cells
-    }
-
-    fn planned(&self) -> Option<u32> {
-        None
-    }
-
-    fn knee(&self) -> Option<KneeResult> {
-        let objective = &self.search.objective;
-        let limit = |limit: &rbench_plan::knee::Limit| KneeLimit {
-            figure: limit.figure.name(),
-            percentile: match limit.figure {
-                Figure::Percentile(percent) => Some(percent),
-                Figure::Mean | Figure::Max => None,
-            },
-            most_ns: limit.most.0,
-        };
-        Some(KneeResult {
-            objective: KneeObjective {
-                limits: objective.limits.iter().map(limit).collect(),
-                errors: objective.errors,
-                row: objective.row.clone(),
-            },
-            from: self.search.from,
-            to: self.search.to,
-            precision: self.search.precision,
-            time_s: self.search.time.as_secs_f64(),
-            arrival: self.search.arrival.name().to_owned(),
-            steps: Vec::new(),
-            held: None,
-            failed: None,
-            confirmed: false,
-            trouble: None,
-        })
-    }
-
-    fn beforehand(&self) -> Option<String> {
-        let expected = self.search.expected_least();
-        Some(format!(
-            "a step needs {} and takes {} or more; about {} and {} or more in all, without preparing files",
-            counted(self.search.operations(), "operation"),
-            self.search.time,
-            counted(expected.steps as u64 + 1, "step"),
-            shown(expected.time.as_secs_f64() + self.search.time.as_secs_f64()),
-        ))
+    fn outline(&self) -> &Outline {
+        &self.outline
     }
 
     fn ended(&self, index: u32, so_far: &SeriesResult) -> Option<String> {

@@ -40,6 +40,7 @@ pub mod open;
 pub mod operations;
 pub mod outcome;
 mod parts;
+pub mod permutation;
 pub mod plain;
 pub mod priority;
 pub mod random;

@@ -18,6 +18,7 @@ mod sides;
 mod whole;
 
 use rbench_core::hist::HistError;
+use rbench_core::permutation::{self, Sides};
 use rbench_core::plain::plain;
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
@@ -33,7 +34,6 @@ pub use sides::Side;
 pub use whole::{Bracket, Whole, WholeFigure};
 
 use crate::json::ten_digits;
-use crate::permutation::{self, Sides};
 use crate::stats::{self, Estimate, holm};
 use crate::warnings;
 use figure::{Sampled, find};

@@ -25,7 +25,6 @@ pub mod mdtest;
 pub mod openmetrics;
 pub mod ops;
 pub mod page;
-mod permutation;
 pub mod probe;
 pub mod repetition;
 pub mod schema;

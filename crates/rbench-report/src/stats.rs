@@ -2,8 +2,8 @@
 //! correction for the number of rows. The estimates serve the precision of rates and comparisons
 //! with published figures.
 //!
-//! Formulas and sources: docs/reference/compare.md. [`crate::permutation`] compares two sides with
-//! samples.
+//! Formulas and sources: docs/reference/compare.md. [`rbench_core::permutation`] compares two sides
+//! with samples.
 
 use statrs::distribution::{ContinuousCDF as _, StudentsT};
 
@@ -72,18 +72,6 @@ impl Estimate {
 /// Logarithms of positive numbers; `None` if one is not.
 pub fn logarithms(values: impl IntoIterator<Item = f64>) -> Option<Vec<f64>> {
     values.into_iter().map(logarithm).collect()
-}
-
-/// Hodges and Lehmann's estimate of the centre: the median of the means of all pairs of values,
-/// including each with itself. One outlier of five hardly moves it. `None` without values.
-pub fn centre(values: &[f64]) -> Option<f64> {
-    let pairs = values.iter().enumerate();
-    let mut means: Vec<f64> = pairs
-        .flat_map(|(i, a)| values[i..].iter().map(move |b| f64::midpoint(*a, *b)))
-        .collect();
-    means.sort_by(f64::total_cmp);
-    let middle = means.len().checked_sub(1)? / 2;
-    Some(f64::midpoint(means[middle], means[means.len() / 2]))
 }
 
 fn logarithm(value: f64) -> Option<f64> {
@@ -179,16 +167,6 @@ mod tests {
         let (low, high) = unit.interval(0.01);
         assert!((low.ln() - (2.306 - 3.355)).abs() < 1e-3, "{low}");
         assert!((high.ln() - (2.306 + 3.355)).abs() < 1e-3, "{high}");
-    }
-
-    #[test]
-    fn the_centre_is_hardly_moved_by_one_wild_value_of_five() {
-        assert_eq!(centre(&[]), None);
-        assert_eq!(centre(&[7.0]), Some(7.0));
-        assert_eq!(centre(&[1.0, 3.0]), Some(2.0));
-        assert_eq!(centre(&[1.0, 2.0, 3.0, 4.0, 5.0]), Some(3.0));
-        let wild = centre(&[1.0, 2.0, 3.0, 4.0, -1e9]).expect("five");
-        assert!((1.0..=3.0).contains(&wild), "{wild}");
     }
 
     #[test]

@@ -3,12 +3,13 @@
 use std::sync::LazyLock;
 
 use rbench_core::Latency;
+use rbench_core::permutation::centre;
 use serde::{Serialize, Serializer};
 
 use super::dist::{measured, merged};
 use super::samples::Repetition;
 use crate::figures::{self, Better, Measure, Output, Quantity, Unit, quantity};
-use crate::stats::{centre, logarithms};
+use crate::stats::logarithms;
 
 /// One figure of a row: a number of it, or a quantity of its times.
 #[derive(Debug)]

@@ -1,8 +1,9 @@
 //! Notes of a comparison for the reader.
 
+use rbench_core::permutation;
+
 use super::samples::RowSamples;
 use super::{Basis, Options, Row, Verdict, Warned};
-use crate::permutation;
 use crate::schema::some_of;
 use crate::table::distinct;
 

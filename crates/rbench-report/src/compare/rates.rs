@@ -5,11 +5,12 @@
 
 #![allow(clippy::print_stdout, reason = "the tables are read by a person")]
 
+use rbench_core::permutation::centre;
 use rbench_core::random::Stream;
 
 use super::figure::Sampled;
 use super::{Basis, Options, Pair, Row, Verdict, find, judge};
-use crate::stats::{centre, logarithms};
+use crate::stats::logarithms;
 
 /// Noise that an iteration adds to the logarithm of a row's rate. Arguments: random numbers, number
 /// of the iteration, and noise that all rows of the iteration share.

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use rbench_core::Latency;
+use rbench_core::permutation::SAMPLES_MIN;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -10,7 +11,6 @@ use super::Refusal;
 use super::dist::{merged, read};
 use crate::RunResult;
 use crate::figures::{self, Output, Value, caches};
-use crate::permutation::SAMPLES_MIN;
 use crate::schema::{BEHIND, PhaseResult, ResidencyResult, SeriesResult};
 
 /// A result file with its name in reports.

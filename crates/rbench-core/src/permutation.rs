@@ -3,9 +3,7 @@
 //!
 //! Method, reasons and simulated error rates: docs/reference/compare.md.
 
-use rbench_core::random::Stream;
-
-use crate::stats::centre;
+use crate::random::Stream;
 
 /// Fewest samples of each side.
 pub const SAMPLES_MIN: usize = 3;
@@ -55,6 +53,18 @@ pub fn fewest(level: f64) -> usize {
 fn least_p(base: usize, new: usize) -> f64 {
     let mirrored = if base == new { 2.0 } else { 1.0 };
     mirrored / divisions(base, new)
+}
+
+/// Hodges and Lehmann's estimate of the centre: the median of the means of all pairs of values,
+/// including each with itself. One outlier of five hardly moves it. `None` without values.
+pub fn centre(values: &[f64]) -> Option<f64> {
+    let pairs = values.iter().enumerate();
+    let mut means: Vec<f64> = pairs
+        .flat_map(|(i, a)| values[i..].iter().map(move |b| f64::midpoint(*a, *b)))
+        .collect();
+    means.sort_by(f64::total_cmp);
+    let middle = means.len().checked_sub(1)? / 2;
+    Some(f64::midpoint(means[middle], means[means.len() / 2]))
 }
 
 fn is_enough(sides: &Sides<'_>, level: f64) -> bool {
@@ -323,5 +333,20 @@ impl Pooled {
             }
         }
         highest
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_centre_is_hardly_moved_by_one_wild_value_of_five() {
+        assert_eq!(centre(&[]), None);
+        assert_eq!(centre(&[7.0]), Some(7.0));
+        assert_eq!(centre(&[1.0, 3.0]), Some(2.0));
+        assert_eq!(centre(&[1.0, 2.0, 3.0, 4.0, 5.0]), Some(3.0));
+        let wild = centre(&[1.0, 2.0, 3.0, 4.0, -1e9]).expect("five");
+        assert!((1.0..=3.0).contains(&wild), "{wild}");
     }
 }

@@ -216,6 +216,8 @@ impl Calls {
     }
 }
 
+type FailureReceiver = Box<dyn FnMut(&Failure) + Send>;
+
 /// Records the operations of one worker in one phase.
 pub struct Meter {
     rank: Rank,
@@ -228,7 +230,7 @@ pub struct Meter {
     moved: u64,
     others: u64,
     /// Receiver of the first failed operation, and of the first that indicates a lost mount.
-    first_failure: Option<Box<dyn FnMut(&Failure) + Send>>,
+    first_failure: Option<FailureReceiver>,
     /// Set if it has reported one that indicates a lost mount.
     told_of_loss: bool,
     details: Details,

@@ -14,6 +14,7 @@ pub mod history;
 pub mod journal;
 pub mod judge;
 
-pub use audit::{Audit, Class, Finding, audit};
+pub use audit::{Audit, Finding, audit};
 pub use format::{Header, Kind, Record};
 pub use journal::{Journal, Log, check_journals, check_place};
+pub use judge::Class;

@@ -12,57 +12,10 @@ use rbench_sys::files::{self, OpenFlags};
 
 use super::format::{Header, Journaled, Kind, Records};
 use super::history::History;
-use super::judge::{Judge, expected};
+use super::judge::{Class, Judge, expected};
 
 /// Findings of a class that are printed one by one.
 pub const FINDINGS_MAX: usize = 10;
-
-/// The classes of blocks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Class {
-    /// The write that was acknowledged last.
-    Acknowledged,
-    /// Content that a crash may leave: a write that was in flight, or an older one because the last
-    /// was never synced, or parts of both.
-    Allowed,
-    /// Never written, and nothing there.
-    Untouched,
-    /// A durable write is gone: an older one is there, or nothing.
-    Lost,
-    /// Content that no write has put there.
-    Corrupt,
-    /// It cannot be read.
-    Unreadable,
-}
-
-impl Class {
-    /// All of them, good ones first.
-    pub const ALL: [Class; 6] = [
-        Class::Acknowledged,
-        Class::Allowed,
-        Class::Untouched,
-        Class::Lost,
-        Class::Corrupt,
-        Class::Unreadable,
-    ];
-
-    /// For machines and people.
-    pub fn name(self) -> &'static str {
-        match self {
-            Class::Acknowledged => "as acknowledged",
-            Class::Allowed => "allowed",
-            Class::Untouched => "untouched",
-            Class::Lost => "lost",
-            Class::Corrupt => "corrupt",
-            Class::Unreadable => "unreadable",
-        }
-    }
-
-    /// Returns true if the file system is at fault.
-    pub fn is_bad(self) -> bool {
-        self >= Class::Lost
-    }
-}
 
 /// A block that is not as it should be.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -11,7 +11,6 @@
 //! stores its first bytes last). Such a block is a patchwork of permitted contents, in pieces of at
 //! least a word.
 
-use super::audit::Class;
 use super::history::Block;
 use crate::verify::{self, BlockHeader, Headers, STEP_BITS, WRITE_BITS};
 
@@ -22,6 +21,53 @@ const LINE: usize = 64;
 const PIECE_MIN: usize = 8;
 /// Contents that damage is compared with.
 const NEAR_MAX: usize = 8;
+
+/// The classes of blocks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Class {
+    /// The write that was acknowledged last.
+    Acknowledged,
+    /// Content that a crash may leave: a write that was in flight, or an older one because the last
+    /// was never synced, or parts of both.
+    Allowed,
+    /// Never written, and nothing there.
+    Untouched,
+    /// A durable write is gone: an older one is there, or nothing.
+    Lost,
+    /// Content that no write has put there.
+    Corrupt,
+    /// It cannot be read.
+    Unreadable,
+}
+
+impl Class {
+    /// All of them, good ones first.
+    pub const ALL: [Class; 6] = [
+        Class::Acknowledged,
+        Class::Allowed,
+        Class::Untouched,
+        Class::Lost,
+        Class::Corrupt,
+        Class::Unreadable,
+    ];
+
+    /// For machines and people.
+    pub fn name(self) -> &'static str {
+        match self {
+            Class::Acknowledged => "as acknowledged",
+            Class::Allowed => "allowed",
+            Class::Untouched => "untouched",
+            Class::Lost => "lost",
+            Class::Corrupt => "corrupt",
+            Class::Unreadable => "unreadable",
+        }
+    }
+
+    /// Returns true if the file system is at fault.
+    pub fn is_bad(self) -> bool {
+        self >= Class::Lost
+    }
+}
 
 /// Judges blocks; keeps its buffers.
 #[derive(Debug)]

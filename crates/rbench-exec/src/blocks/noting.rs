@@ -8,7 +8,7 @@ use rbench_sys::engine::EngineCounts;
 use rbench_sys::limits::{Usage, thread_usage};
 
 use super::extras::Extras;
-use super::stats::{self, Done, Times};
+use super::stats::{self, Done, Times, error_code};
 use super::{BlockRunner, Kind, Planned, Source, checkers};
 use crate::ack::{self, Record};
 use crate::meter::{Meter, Span};
@@ -359,15 +359,6 @@ impl BlockRunner {
             Kind::Read | Kind::Check | Kind::CheckZeros => OpKind::Read,
         };
         Failure::new(op, self.files.path(file), kind).with(detail)
-    }
-}
-
-/// The errno that fio's report has for a failure.
-pub(super) fn error_code(kind: FailureKind) -> i32 {
-    match kind {
-        FailureKind::Errno(code) => code,
-        FailureKind::Mismatch => Errno::EILSEQ as i32,
-        FailureKind::Short | FailureKind::Command => Errno::EIO as i32,
     }
 }
 

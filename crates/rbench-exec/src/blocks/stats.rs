@@ -4,10 +4,11 @@
 mod logged;
 mod rates;
 
+use nix::errno::Errno;
 use rbench_core::job::{DirectionOutcome, JobLog, JobOutcome, Series};
 use rbench_core::outcome::{Measured, OpStats};
 use rbench_core::steady::{Rates, SteadyWatch};
-use rbench_core::{Direction, IoPriority, Latency, Nanos};
+use rbench_core::{Direction, FailureKind, IoPriority, Latency, Nanos};
 use rbench_plan::jobs::{Each, JobPlan, Logs};
 
 use rates::{LeastRates, Sampling, Steadiness};
@@ -651,4 +652,13 @@ fn after(at: Nanos, span: Nanos) -> Nanos {
 fn next_multiple(at: Nanos, width: Nanos, now: Nanos) -> Nanos {
     let passed = now.since(at).0 / width.0.max(1) + 1;
     after(at, Nanos(passed.saturating_mul(width.0)))
+}
+
+/// The errno that fio's report has for a failure.
+pub(super) fn error_code(kind: FailureKind) -> i32 {
+    match kind {
+        FailureKind::Errno(code) => code,
+        FailureKind::Mismatch => Errno::EILSEQ as i32,
+        FailureKind::Short | FailureKind::Command => Errno::EIO as i32,
+    }
 }

@@ -7,7 +7,7 @@ use rbench_core::{Clock as _, Failure, IoPriority, MonotonicClock, Nanos, OpKind
 use rbench_plan::jobs::RangeSync;
 use rbench_sys::{Request, Transfer};
 
-use super::noting::error_code;
+use super::stats::error_code;
 use super::{BlockRunner, Kind, Source};
 use crate::ack;
 use crate::meter::{Meter, Span};

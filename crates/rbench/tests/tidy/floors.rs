@@ -22,7 +22,7 @@ const HOUSES: &[House] = &[
         name: "rbench-core",
         floors: &[
             "amounts direction dirents linux memory message mountinfo near plain random surroundings",
-            "machine open units",
+            "machine open permutation units",
             "operations",
             "client clock effort engine event failure latency moved request steady",
             "coarse hist merge script",
@@ -46,6 +46,7 @@ const HOUSES: &[House] = &[
     House {
         name: "rbench-plan",
         floors: &[
+            "refusal",
             "arrival document find paths permutation process series tree",
             "iolog meta mix quick shift suite",
             "cache expect io500 trace verify",
@@ -89,6 +90,7 @@ const HOUSES: &[House] = &[
     House {
         name: "rbench-exec",
         floors: &[
+            "inbox",
             // Waits, data and its marks, what was done more than once.
             "content data intervals live mounts overdue pace repeats sight thread trap",
             // Observers of phases.
@@ -96,7 +98,7 @@ const HOUSES: &[House] = &[
             // Records of one worker, headers of blocks, and messages of the ranks.
             "group meter verify",
             "hooks limited listener queue removal single worker",
-            "in_flight",
+            "creation in_flight",
             // Parts of operations, and the phase.
             "ack caches extents ops phase steps target",
             // Blocks moved through an engine; observation and reduction around a phase.
@@ -117,7 +119,7 @@ const HOUSES: &[House] = &[
         name: "rbench-report",
         floors: &[
             "stats view",
-            "hlog permutation schema table",
+            "hlog schema table",
             "figures summary times",
             "fio hgrm intervals json openmetrics probe",
             "check csv live repetition text",

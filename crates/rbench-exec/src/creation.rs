@@ -1,6 +1,7 @@
 //! Entries that exist before the measured operations of a mix or a replay: each worker creates its
 //! part of them, untimed.
 
+use std::collections::HashSet;
 use std::ffi::CString;
 use std::os::fd::RawFd;
 use std::sync::Arc;
@@ -20,7 +21,7 @@ const PIECE: usize = 1 << 20;
 /// An entry to create.
 #[derive(Debug, Clone)]
 pub(crate) enum Entry {
-    /// A directory with those above it, which other workers may create as well.
+    /// A directory.
     Directory,
     /// A symbolic link to this target.
     Link(Vec<u8>),
@@ -51,11 +52,14 @@ struct Creator<I> {
     fs: Arc<dyn Fs>,
     entries: I,
     permissions: Permissions,
+    /// The directories that are known to exist; `None`: those above an entry are not created.
+    known: Option<HashSet<Vec<u8>>>,
     buffer: AlignedBuffer,
     data: DataStream,
 }
 
-/// Creates the runner that creates `entries`; files hold `data`.
+/// Creates the runner that creates `entries`; files hold `data`. With `above`, also the directories
+/// above them, which other workers may create as well.
 ///
 /// # Errors
 /// When memory is short.
@@ -63,6 +67,7 @@ pub(crate) fn runner(
     fs: Arc<dyn Fs>,
     entries: impl Iterator<Item = (Vec<u8>, Entry)> + 'static,
     permissions: Permissions,
+    above: bool,
     data: DataStream,
 ) -> Prepared {
     let buffer = AlignedBuffer::new(PIECE);
@@ -70,6 +75,7 @@ pub(crate) fn runner(
         fs,
         entries,
         permissions,
+        known: above.then(HashSet::new),
         buffer: buffer.map_err(|errno| Failure::new(OpKind::Write, "", errno))?,
         data,
     }))
@@ -80,30 +86,21 @@ fn c_path(path: &[u8]) -> Result<CString, Errno> {
 }
 
 impl<I> Creator<I> {
-    /// Creates an entry, and the directories above it if they are missing. `ECANCELED`: `stop` came
-    /// before it was complete.
+    /// Creates an entry. `ECANCELED`: `stop` came before it was complete.
     fn create(&mut self, path: &[u8], entry: &Entry, stop: &StopFlag) -> Result<(), Errno> {
-        match self.call(path, entry, stop) {
-            Err(Errno::ENOENT) => {
-                let Some(end) = path.iter().rposition(|byte| *byte == b'/') else {
-                    return Err(Errno::ENOENT);
-                };
-                self.create(&path[..end], &Entry::Directory, stop)?;
-                self.call(path, entry, stop)
+        if self.known.is_some() {
+            if matches!(entry, Entry::Directory) {
+                return self.directories(path);
             }
-            done => done,
+            if let Some(end) = path.iter().rposition(|byte| *byte == b'/') {
+                self.directories(&path[..end])?;
+            }
         }
-    }
-
-    fn call(&mut self, path: &[u8], entry: &Entry, stop: &StopFlag) -> Result<(), Errno> {
         let path = c_path(path)?;
         let size = match entry {
             Entry::Directory => {
                 let call = Call::Mkdir(self.permissions.directory);
-                return match self.fs.on_path(call, &path) {
-                    Ok(_) | Err(Errno::EEXIST) => Ok(()),
-                    Err(errno) => Err(errno),
-                };
+                return self.fs.on_path(call, &path).map(drop);
             }
             Entry::Link(target) => {
                 let linked = self.fs.on_paths(Call::Symlink, &path, &c_path(target)?);
@@ -119,6 +116,26 @@ impl<I> Creator<I> {
         let written = self.write(fd, size, stop);
         let closed = self.fs.close(fd);
         written.and(closed)
+    }
+
+    /// Creates a directory and those above it, from the top. One that exists is another worker's.
+    fn directories(&mut self, path: &[u8]) -> Result<(), Errno> {
+        let Some(known) = &mut self.known else {
+            return Ok(());
+        };
+        let slashes = (0..path.len()).filter(|at| path[*at] == b'/');
+        for end in slashes.chain([path.len()]) {
+            let above = &path[..end];
+            if above.is_empty() || known.contains(above) {
+                continue;
+            }
+            let call = Call::Mkdir(self.permissions.directory);
+            match self.fs.on_path(call, &c_path(above)?) {
+                Ok(_) | Err(Errno::EEXIST) => drop(known.insert(above.to_vec())),
+                Err(errno) => return Err(errno),
+            }
+        }
+        Ok(())
     }
 
     fn write(&mut self, fd: RawFd, size: u64, stop: &StopFlag) -> Result<(), Errno> {

@@ -282,7 +282,7 @@ impl Scene {
         thread: u32,
     ) -> Prepared {
         let (fs, data) = (Arc::clone(&self.fs), self.data(STREAM_PREPARED, thread));
-        creation::runner(fs, entries, PERMISSIONS, data)
+        creation::runner(fs, entries, PERMISSIONS, false, data)
     }
 
     /// Returns the data that a worker writes.

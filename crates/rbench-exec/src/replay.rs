@@ -374,7 +374,7 @@ impl ReplayPass<'_> {
                 }
             });
             let data = DataStream::new(&[seed, worker, 1]);
-            creation::runner(Arc::new(fs.clone()), entries, PERMISSIONS, data)
+            creation::runner(Arc::new(fs.clone()), entries, PERMISSIONS, true, data)
         });
         let label = "files from before the trace";
         let lane = self.row(OpKind::Create, "replay-prepare", label);

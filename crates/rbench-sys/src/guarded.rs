@@ -67,8 +67,8 @@ impl Guarded {
     /// True if the group has other processes than its guard; `None` if that is unknown.
     pub(crate) fn has_processes(&self) -> Option<bool> {
         let guard = self.guard.id();
-        fs::read_dir("/proc").ok()?;
-        let mut others = proc::numbers("/proc").filter(|number| *number != guard);
+        let entries = fs::read_dir("/proc").ok()?;
+        let mut others = proc::numbers_of(entries).filter(|number| *number != guard);
         Some(others.any(|number| group_of(number) == Some(guard)))
     }
 

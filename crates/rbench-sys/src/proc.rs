@@ -21,7 +21,12 @@ pub(crate) fn kib(text: &str, name: &str) -> Option<Bytes> {
 
 /// The names in a directory that are numbers; none if it cannot be read.
 pub(crate) fn numbers<T: FromStr>(dir: impl AsRef<Path>) -> impl Iterator<Item = T> {
-    let entries = fs::read_dir(dir).into_iter().flatten().flatten();
+    fs::read_dir(dir).into_iter().flat_map(numbers_of)
+}
+
+/// The names of these entries that are numbers.
+pub(crate) fn numbers_of<T: FromStr>(entries: fs::ReadDir) -> impl Iterator<Item = T> {
+    let entries = entries.flatten();
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 

@@ -80,11 +80,10 @@ mod needs_fuse {
 
     #[test]
     fn counters_say_nothing_of_a_phase_in_which_a_worker_was_given_up() {
-        // Only the phase that reads opens files. The last open of all is the last of its worker: what
-        // that has read is lost, whoever gets the processor.
+        // Only the phase that reads opens files.
         let line = "meta --dir mnt --depth 0 --items 40 --files-only --threads 3 \
                     --phases file-create,file-stat,file-read --op-timeout 3s --out out.json";
-        let hanging = Hanging::on_a_mount("open:hang@nth=40", line);
+        let hanging = Hanging::on_a_mount("open:hang@nth=20", line);
         let (code, said, place) = hanging.end("and is abandoned");
         assert_eq!(code, Some(1), "{said}");
         let result = place.result("out.json");
@@ -107,6 +106,9 @@ mod needs_fuse {
         let slices: u64 = read.timeline.iter().map(|slice| slice.errors).sum();
         assert_eq!((read.errors.get("ETIMEDOUT"), slices), (Some(&1), 0));
         let lost = read.given_up.as_ref().expect("one").lost;
-        assert!(lost > 0 && lost + read.items < 40);
+        // Who gets the processor decides whose open it is: perhaps the first of its worker, or one
+        // after its last read, which checks the cache.
+        let done = lost + read.items;
+        assert!((19..=40).contains(&done), "{lost} and {}", read.items);
     }
 }

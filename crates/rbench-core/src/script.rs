@@ -160,9 +160,9 @@ enum Then {
 
 /// The next call to make.
 #[derive(Debug, Clone, Copy)]
-pub struct Due {
+pub struct Due<'p> {
     /// The call.
-    pub call: Call,
+    pub call: &'p Call,
     times: Times,
     /// Offset in the data of the part that it moves.
     pub from: usize,
@@ -185,9 +185,9 @@ pub struct Progress {
 impl Progress {
     /// Next call, and the part of the data that it moves; `None` after the last one.
     #[inline(always)]
-    pub fn next(&self, parts: &[Part], length: usize) -> Option<Due> {
-        let Part { call, times } = *parts.get(self.at)?;
-        let (from, bytes) = match (times, call) {
+    pub fn next<'p>(&self, parts: &'p [Part], length: usize) -> Option<Due<'p>> {
+        let Part { call, times } = parts.get(self.at)?;
+        let (from, bytes) = match (*times, call) {
             (Times::UntilWritten(bytes), _) => {
                 let left = bytes.saturating_sub(self.moved);
                 let piece = usize::try_from(left).map_or(length, |left| left.min(length));
@@ -199,7 +199,7 @@ impl Progress {
         };
         Some(Due {
             call,
-            times,
+            times: *times,
             from,
             bytes,
         })
@@ -210,7 +210,7 @@ impl Progress {
     pub fn ended(
         &mut self,
         parts: &[Part],
-        due: &Due,
+        due: &Due<'_>,
         result: Result<u64, Errno>,
         file: &mut Option<RawFd>,
     ) {
@@ -221,11 +221,11 @@ impl Progress {
         }
     }
 
-    /// Progress of an operation that is `call` alone, made once on `bytes` of data, after its
-    /// result. `file` is updated by an open or a close.
+    /// Progress of an operation after the result of its last call, made once on `bytes` of data, if
+    /// none before it moved any. `file` is updated by an open or a close.
     #[inline(always)]
     pub fn of_single(
-        call: Call,
+        call: &Call,
         bytes: usize,
         result: Result<u64, Errno>,
         file: &mut Option<RawFd>,
@@ -243,7 +243,12 @@ impl Progress {
     }
 
     #[inline(always)]
-    fn take(&mut self, due: &Due, result: Result<u64, Errno>, file: &mut Option<RawFd>) -> Then {
+    fn take(
+        &mut self,
+        due: &Due<'_>,
+        result: Result<u64, Errno>,
+        file: &mut Option<RawFd>,
+    ) -> Then {
         match (due.call, result) {
             // The file is closed even if `close` reports an error.
             (Call::Close, result) => {
@@ -294,7 +299,7 @@ impl Progress {
         };
     }
 
-    /// An operation that failed before its first call.
+    /// An operation that failed at its first call or before it.
     pub fn failed(errno: Errno) -> Progress {
         Progress {
             failed: Some(errno),
@@ -351,7 +356,7 @@ mod tests {
         let length = 10;
         let mut answers = answers.iter();
         while let Some(due) = progress.next(parts, length) {
-            calls.push((due.call, due.bytes));
+            calls.push((*due.call, due.bytes));
             let answer = answers.next().expect("no more calls than answers");
             progress.ended(parts, &due, *answer, &mut file);
         }

@@ -159,7 +159,7 @@ pub struct Visit {
 }
 
 impl Visit {
-    #[inline]
+    #[inline(always)]
     fn index(&self, nth: u64) -> u64 {
         // A pass after the first repeats its order.
         let place = if nth < self.count {
@@ -167,7 +167,11 @@ impl Visit {
         } else {
             nth % self.count
         };
-        self.first + self.order.as_ref().map_or(place, |order| order.at(place))
+        self.first
+            + match &self.order {
+                None => place,
+                Some(order) => order.at(place),
+            }
     }
 }
 
@@ -266,7 +270,7 @@ impl<O: ItemOp> ItemRunner<O> {
     /// Prepares the item: paths, data, open file. Untimed.
     #[inline(always)]
     fn prepare(&mut self, index: u64) {
-        if self.hand.file != Ok(None) {
+        if !matches!(self.hand.file, Ok(None)) {
             // Still open after a failure, which has been reported.
             let _ = self.close();
         }
@@ -371,7 +375,7 @@ impl<O: ItemOp> Program for ItemRunner<O> {
 
     #[inline(always)]
     fn perform(&mut self, _intended: &Option<Nanos>, _gate: &Gate) -> Result<u64, FailureKind> {
-        if let Some(call) = self.only_name {
+        if let Some(call) = &self.only_name {
             let (path, other) = self.op.paths();
             self.fs.call(call, Operands::paths(path, other))?;
             return Ok(0);

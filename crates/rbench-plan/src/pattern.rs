@@ -500,9 +500,12 @@ impl Steps {
     }
 
     fn advance(&mut self) {
+        let active = &self.active[..];
         loop {
-            self.current = (self.current + 1) % self.active.len();
-            if !self.active[self.current].is_done() {
+            // A remainder would take longer than all else here.
+            let next = self.current + 1;
+            self.current = if next < active.len() { next } else { 0 };
+            if !active[self.current].is_done() {
                 break;
             }
         }

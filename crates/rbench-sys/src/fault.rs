@@ -79,7 +79,7 @@ impl<F: Fs> FaultFs<F> {
 }
 
 impl<F: Fs> Fs for FaultFs<F> {
-    fn call(&self, call: Call, on: Operands<'_>) -> Result<u64, Errno> {
+    fn call(&self, call: &Call, on: Operands<'_>) -> Result<u64, Errno> {
         let (path, fd) = (on.path, on.fd);
         let judged = match call.needs_open() {
             true => {

@@ -118,7 +118,7 @@ pub trait Fs: Send + Sync {
     ///
     /// # Errors
     /// The errno of the call.
-    fn call(&self, call: Call, on: Operands<'_>) -> Result<u64, Errno>;
+    fn call(&self, call: &Call, on: Operands<'_>) -> Result<u64, Errno>;
 
     /// Pages of an open file in the page cache, if known ([`crate::residency::resident`]);
     /// changes nothing.
@@ -132,27 +132,27 @@ pub trait Fs: Send + Sync {
 
     /// A call on a path.
     fn on_path(&self, call: Call, path: &CStr) -> Result<u64, Errno> {
-        self.call(call, Operands::path(path))
+        self.call(&call, Operands::path(path))
     }
 
     /// A call on two paths.
     fn on_paths(&self, call: Call, path: &CStr, other: &CStr) -> Result<u64, Errno> {
-        self.call(call, Operands::paths(path, other))
+        self.call(&call, Operands::paths(path, other))
     }
 
     /// A call on an open file.
     fn on_file(&self, call: Call, fd: RawFd) -> Result<u64, Errno> {
-        self.call(call, Operands::file(fd))
+        self.call(&call, Operands::file(fd))
     }
 
     /// A call that writes these bytes to an open file.
     fn sending(&self, call: Call, fd: RawFd, bytes: &[u8]) -> Result<u64, Errno> {
-        self.call(call, Operands::file(fd).sending(bytes))
+        self.call(&call, Operands::file(fd).sending(bytes))
     }
 
     /// A call that reads from an open file into `room`.
     fn receiving(&self, call: Call, fd: RawFd, room: &mut [u8]) -> Result<u64, Errno> {
-        self.call(call, Operands::file(fd).receiving(room))
+        self.call(&call, Operands::file(fd).receiving(room))
     }
 
     /// [`Call::Open`]
@@ -167,7 +167,8 @@ pub trait Fs: Send + Sync {
 }
 
 /// Makes the calls of an operation, one after the other, and returns its progress. `file` is the open
-/// file, updated by opens and closes; each read and write moves at most `length` bytes of `data`.
+/// file, updated by opens and closes, and `None` before an operation that opens one; each read and write
+/// moves at most `length` bytes of `data`.
 #[inline(always)]
 pub fn perform(
     fs: &dyn Fs,
@@ -176,35 +177,55 @@ pub fn perform(
     data: &mut [u8],
     file: &mut Option<RawFd>,
 ) -> Progress {
-    if let [
-        Part {
-            call,
-            times: Times::Once,
+    // The commonest ones need no loop: a single call, and an open with a close.
+    match parts {
+        [
+            Part {
+                call,
+                times: Times::Once,
+            },
+        ] => {
+            let on = Operands {
+                path,
+                other,
+                fd: file.unwrap_or(NO_FILE),
+                data: Data::Into(data.get_mut(..length).unwrap_or_default()),
+            };
+            let result = fs.call(call, on);
+            Progress::of_single(call, length, result, file)
+        }
+        [
+            Part {
+                call: open @ Call::Open(_),
+                ..
+            },
+            Part {
+                call: close @ Call::Close,
+                ..
+            },
+        ] => match fs.call(open, Operands::path(path)) {
+            Ok(fd) => {
+                let closed = fs.call(close, Operands::file(fd as RawFd));
+                Progress::of_single(close, 0, closed, file)
+            }
+            Err(errno) => Progress::failed(errno),
         },
-    ] = *parts
-    {
-        let on = Operands {
-            path,
-            other,
-            fd: file.unwrap_or(NO_FILE),
-            data: Data::Into(data.get_mut(..length).unwrap_or_default()),
-        };
-        let result = fs.call(call, on);
-        return Progress::of_single(call, length, result, file);
+        _ => {
+            let mut progress = Progress::default();
+            while let Some(due) = progress.next(parts, length) {
+                let on = Operands {
+                    path,
+                    other,
+                    fd: file.unwrap_or(NO_FILE),
+                    data: Data::Into(
+                        data.get_mut(due.from..due.from + due.bytes)
+                            .unwrap_or_default(),
+                    ),
+                };
+                let result = fs.call(due.call, on);
+                progress.ended(parts, &due, result, file);
+            }
+            progress
+        }
     }
-    let mut progress = Progress::default();
-    while let Some(due) = progress.next(parts, length) {
-        let on = Operands {
-            path,
-            other,
-            fd: file.unwrap_or(NO_FILE),
-            data: Data::Into(
-                data.get_mut(due.from..due.from + due.bytes)
-                    .unwrap_or_default(),
-            ),
-        };
-        let result = fs.call(due.call, on);
-        progress.ended(parts, &due, result, file);
-    }
-    progress
 }

@@ -20,7 +20,7 @@ pub struct NullFs;
 
 impl Fs for NullFs {
     #[inline]
-    fn call(&self, call: Call, on: Operands<'_>) -> Result<u64, Errno> {
+    fn call(&self, call: &Call, on: Operands<'_>) -> Result<u64, Errno> {
         Ok(match call {
             Call::Open(_) => FD as u64,
             Call::Read | Call::ReadAt(_) | Call::Write | Call::WriteAt(_) => {
@@ -58,7 +58,7 @@ mod tests {
                 _ if moves => 60,
                 _ => 0,
             };
-            assert_eq!(NullFs.call(call, on), Ok(expect), "{call:?}");
+            assert_eq!(NullFs.call(&call, on), Ok(expect), "{call:?}");
         }
         assert_eq!(buffer, [7; 100], "no byte is touched");
         assert!(NullFs.directory().is_none());

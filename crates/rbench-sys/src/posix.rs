@@ -20,7 +20,7 @@ use syscalls::{Sysno, syscall5, syscall6};
 
 use crate::calls;
 use crate::dirents::{self, Records};
-use crate::fs::{Data, Fs, Operands};
+use crate::fs::{Data, Fs, NO_FILE, Operands};
 use crate::residency::{self, Resident};
 
 /// POSIX calls relative to one directory. Clones share its descriptor.
@@ -67,36 +67,7 @@ impl PosixFs {
     }
 
     /// The descriptor that a call on `path` is relative to, and the path from there on.
-    #[inline(always)]
     fn place<'p>(&self, path: &'p CStr) -> (RawFd, &'p CStr) {
-        match self.held.is_empty() {
-            true => (self.at, path),
-            false => self.held_place(path),
-        }
-    }
-
-    /// `result` of what was done with the file, or the error of closing it.
-    fn closing(&self, fd: RawFd, result: Result<u64, Errno>) -> Result<u64, Errno> {
-        let closed = self.close(fd);
-        result.and_then(|value| closed.map(|()| value))
-    }
-
-    /// Copies a file to a new one; bytes.
-    fn copy(&self, from: &CStr, to: &CStr) -> Result<u64, Errno> {
-        let from = self.open(from, OpenFlags::READ)?;
-        let to = self.open(to, OpenFlags::CREATE_NEW);
-        let copied = to.and_then(|to| self.closing(to, copy_rest(from, to)));
-        self.closing(from, copied)
-    }
-
-    /// The entries of the directory `path`, read in portions of `buffer`.
-    fn list_all(&self, path: &CStr, buffer: &mut [u8]) -> Result<u64, Errno> {
-        let fd = self.open(path, OpenFlags::READ.with(libc::O_DIRECTORY))?;
-        self.closing(fd, count_entries(fd, buffer))
-    }
-
-    #[inline(never)]
-    fn held_place<'p>(&self, path: &'p CStr) -> (RawFd, &'p CStr) {
         let bytes = path.to_bytes_with_nul();
         let below = |(prefix, fd): &(Vec<u8>, OwnedFd)| {
             let rest = match bytes.strip_prefix(prefix.as_slice())? {
@@ -107,6 +78,20 @@ impl PosixFs {
             Some((fd.as_raw_fd(), CStr::from_bytes_with_nul(rest).ok()?))
         };
         self.held.iter().find_map(below).unwrap_or((self.at, path))
+    }
+
+    /// Makes the call, whose paths may lie in held directories.
+    #[inline(never)]
+    fn call_below_held(&self, call: &Call, on: Operands<'_>) -> Result<u64, Errno> {
+        let (at, path) = match is_relative(call) {
+            true => self.place(on.path),
+            false => (self.at, on.path),
+        };
+        let (to_at, other) = match call {
+            Call::Rename(_) | Call::Link | Call::Copy => self.place(on.other),
+            _ => (self.at, on.other),
+        };
+        make(call, (at, to_at), Operands { path, other, ..on })
     }
 
     /// Operations relative to the directory `name` in `parent`.
@@ -130,16 +115,7 @@ impl PosixFs {
     /// The first path of `call`, `relative` to the directory; `None`: it has a byte 0. A call that takes
     /// no directory needs the working directory, or else the descriptor's name in `/proc`.
     pub fn path(&self, call: Call, relative: &[u8]) -> Option<CString> {
-        let takes_directory = !matches!(
-            call,
-            Call::Truncate(..)
-                | Call::Statfs(_)
-                | Call::Setxattr(..)
-                | Call::Getxattr(..)
-                | Call::Listxattr(_)
-                | Call::Removexattr(..)
-        );
-        let mut path = match takes_directory || self.is_entered {
+        let mut path = match call.needs_open() || is_relative(&call) || self.is_entered {
             true => Vec::new(),
             false => format!("/proc/self/fd/{}/", self.at).into_bytes(),
         };
@@ -152,6 +128,21 @@ impl PosixFs {
         let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
         Ok(PosixFs::new(open(path, flags, Mode::empty())?))
     }
+}
+
+/// True if `call` has a path, relative to a directory that is an argument of its own. Paths of the other
+/// calls are relative to the working directory.
+fn is_relative(call: &Call) -> bool {
+    let of_working_directory = matches!(
+        call,
+        Call::Truncate(..)
+            | Call::Statfs(_)
+            | Call::Setxattr(..)
+            | Call::Getxattr(..)
+            | Call::Listxattr(_)
+            | Call::Removexattr(..)
+    );
+    !of_working_directory && !call.needs_open()
 }
 
 /// Number and arguments of a system call.
@@ -201,12 +192,65 @@ fn filled<T>(call: impl FnOnce(*mut T) -> libc::c_int) -> Result<MaybeUninit<T>,
 }
 
 /// The size in bytes that `statx` says.
-#[inline]
+#[inline(never)]
 fn size_by_statx(at: RawFd, path: &CStr, flags: libc::c_int, fields: u32) -> Result<u64, Errno> {
     // SAFETY: `path` is a C string, `to` a place for what is asked.
     let found = filled(|to| unsafe { libc::statx(at, path.as_ptr(), flags, fields, to) })?;
     // SAFETY: the call has filled it in.
     Ok(unsafe { found.assume_init_ref() }.stx_size)
+}
+
+/// The size in bytes that `fstat` or `fstatat` says.
+#[inline(never)]
+fn size_by_stat(by: By, fd: RawFd, at: RawFd, path: &CStr) -> Result<u64, Errno> {
+    let found = filled(|to| match by {
+        // SAFETY: `to` is a place for a stat.
+        By::File => unsafe { libc::fstat(fd, to) },
+        // SAFETY: `path` is a C string, `to` a place for a stat.
+        by => unsafe { libc::fstatat(at, path.as_ptr(), to, at_flags(by)) },
+    })?;
+    // SAFETY: the call has filled it in.
+    Ok(unsafe { found.assume_init_ref() }.st_size as u64)
+}
+
+/// The size in bytes of a block that `fstatfs` or `statfs` says.
+#[inline(never)]
+fn block_size(by: By, fd: RawFd, path: &CStr) -> Result<u64, Errno> {
+    let found = filled(|to| match by {
+        // SAFETY: `to` is a place for a statfs.
+        By::File => unsafe { libc::fstatfs(fd, to) },
+        // SAFETY: the path is a C string, `to` a place for a statfs.
+        _ => unsafe { libc::statfs(path.as_ptr(), to) },
+    })?;
+    // SAFETY: the call has filled it in.
+    Ok(unsafe { found.assume_init_ref() }.f_bsize as u64)
+}
+
+/// Closes the file; `result` of what was done with it, or the error of closing it.
+fn closing(fd: RawFd, result: Result<u64, Errno>) -> Result<u64, Errno> {
+    let closed = make(&Call::Close, (NO_FILE, NO_FILE), Operands::file(fd));
+    result.and_then(|value| closed.map(|_| value))
+}
+
+fn open_below(at: RawFd, path: &CStr, flags: OpenFlags) -> Result<RawFd, Errno> {
+    let opened = make(&Call::Open(flags), (at, at), Operands::path(path));
+    opened.map(|fd| fd as RawFd)
+}
+
+/// The entries of the directory `path`, read in portions of `buffer`.
+#[inline(never)]
+fn list_all(at: RawFd, path: &CStr, buffer: &mut [u8]) -> Result<u64, Errno> {
+    let fd = open_below(at, path, OpenFlags::READ.with(libc::O_DIRECTORY))?;
+    closing(fd, count_entries(fd, buffer))
+}
+
+/// Copies a file to a new one; bytes.
+#[inline(never)]
+fn copy((at, path): (RawFd, &CStr), (to_at, to): (RawFd, &CStr)) -> Result<u64, Errno> {
+    let from = open_below(at, path, OpenFlags::READ)?;
+    let to = open_below(to_at, to, OpenFlags::CREATE_NEW);
+    let copied = to.and_then(|to| closing(to, copy_rest(from, to)));
+    closing(from, copied)
 }
 
 /// The number of entries that the open directory `fd` has, read in portions
@@ -222,6 +266,12 @@ fn count_entries(fd: RawFd, buffer: &mut [u8]) -> Result<u64, Errno> {
             entries += u64::from(!record?.is_dots());
         }
     }
+}
+
+/// Reads records of an open directory; bytes.
+#[inline(never)]
+fn read_records(fd: RawFd, room: &mut [u8]) -> Result<u64, Errno> {
+    dirents::read(fd, room).map(|records| records.len() as u64)
 }
 
 /// Most bytes of one `copy_file_range`.
@@ -342,162 +392,139 @@ pub(crate) fn ring_entry(call: Call, on: &RingOperands) -> Option<squeue::Entry>
     })
 }
 
+/// Makes the call, with its paths relative to the directories `at` and `to_at`. Functions are only called in
+/// tail position, so that the common calls save no registers.
+#[inline(always)]
+fn make(call: &Call, (at, to_at): (RawFd, RawFd), mut on: Operands<'_>) -> Result<u64, Errno> {
+    let fd = on.fd as usize;
+    /// A call relative to a directory, with these arguments after the path.
+    macro_rules! at {
+        ($number:ident $(, $argument:expr)*) => {{
+            raw(Sysno::$number, [at as usize, address(on.path) $(, $argument as usize)*])
+        }};
+    }
+    /// A call on the file.
+    macro_rules! file {
+        ($number:ident $(, $argument:expr)*) => {
+            raw(Sysno::$number, [fd $(, $argument as usize)*])
+        };
+    }
+    /// The call for a path, for a link or for the file. These paths are relative to no directory: see
+    /// `PosixFs::path`.
+    macro_rules! object {
+        ($by:ident, [$path:ident $link:ident $file:ident] $(, $argument:expr)*) => {{
+            let number = [Sysno::$path, Sysno::$link, Sysno::$file][$by as usize];
+            let object = if $by == By::File { fd } else { address(on.path) };
+            raw(number, [object $(, $argument as usize)*])
+        }};
+    }
+    let times;
+    // A value above `i64::MAX` turns negative, which the kernel refuses.
+    let (number, [a, b, c, d, e]) = match *call {
+        Call::Open(flags) => at!(openat, flags.bits | libc::O_CLOEXEC, flags.mode),
+        Call::Close => file!(close),
+        Call::Read => {
+            let (start, size) = room(&mut on.data);
+            file!(read, start, size)
+        }
+        Call::ReadAt(offset) => {
+            let (start, size) = room(&mut on.data);
+            file!(pread64, start, size, offset)
+        }
+        Call::Write => {
+            let (start, size) = bytes(&on.data);
+            file!(write, start, size)
+        }
+        Call::WriteAt(offset) => {
+            let (start, size) = bytes(&on.data);
+            file!(pwrite64, start, size, offset)
+        }
+        Call::Fsync => file!(fsync),
+        Call::Fdatasync => file!(fdatasync),
+        Call::Sync => raw(Sysno::sync, []),
+        Call::Seek(offset, whence) => file!(lseek, offset, whence),
+        Call::Allocate {
+            mode,
+            offset,
+            length,
+        } => file!(fallocate, mode, offset, length),
+        Call::Truncate(by, length) => object!(by, [truncate truncate ftruncate], length),
+        Call::Mkdir(mode) => at!(mkdirat, mode),
+        Call::Rmdir => at!(unlinkat, libc::AT_REMOVEDIR),
+        Call::Unlink => at!(unlinkat, 0),
+        Call::Mknod(mode) => at!(mknodat, libc::S_IFREG | mode, 0),
+        Call::Access(mode) => at!(faccessat, mode),
+        Call::Chmod(By::File, mode) => file!(fchmod, mode),
+        Call::Chmod(_, mode) => at!(fchmodat, mode),
+        Call::Chown(By::File, uid, gid) => file!(fchown, uid, gid),
+        Call::Chown(by, uid, gid) => at!(fchownat, uid, gid, at_flags(by)),
+        Call::Utimes(by, seconds) => {
+            let time = libc::timespec {
+                tv_sec: seconds.unwrap_or(0),
+                tv_nsec: seconds.map_or(libc::UTIME_NOW, |_| 0),
+            };
+            times = [time; 2];
+            let times = times.as_ptr().expose_provenance();
+            match by {
+                By::File => file!(utimensat, 0, times, 0),
+                by => at!(utimensat, times, at_flags(by)),
+            }
+        }
+        Call::Rename(0) => at!(renameat, to_at, address(on.other)),
+        Call::Rename(flags) => at!(renameat2, to_at, address(on.other), flags),
+        Call::Link => at!(linkat, to_at, address(on.other), 0),
+        Call::Symlink => {
+            let arguments = [address(on.other), at as usize, address(on.path)];
+            raw(Sysno::symlinkat, arguments)
+        }
+        Call::Readlink => {
+            let (start, size) = room(&mut on.data);
+            at!(readlinkat, start, size)
+        }
+        Call::Setxattr(by, name, flags) => {
+            let (name, (start, size)) = (name.unwrap_or(on.other), bytes(&on.data));
+            object!(by, [setxattr lsetxattr fsetxattr], address(name), start, size, flags)
+        }
+        Call::Getxattr(by, name) => {
+            let (name, (start, size)) = (name.unwrap_or(on.other), room(&mut on.data));
+            object!(by, [getxattr lgetxattr fgetxattr], address(name), start, size)
+        }
+        Call::Listxattr(by) => {
+            let (start, size) = room(&mut on.data);
+            object!(by, [listxattr llistxattr flistxattr], start, size)
+        }
+        Call::Removexattr(by, name) => {
+            let name = address(name.unwrap_or(on.other));
+            object!(by, [removexattr lremovexattr fremovexattr], name)
+        }
+        Call::List => return list_all(at, on.path, on.data.room()),
+        Call::Readdir => return read_records(on.fd, on.data.room()),
+        Call::Copy => return copy((at, on.path), (to_at, on.other)),
+        Call::Lookup(by, fields) => {
+            return size_by_statx(at, on.path, at_flags(by), fields);
+        }
+        Call::Getattr => {
+            let flags = libc::AT_EMPTY_PATH | libc::AT_STATX_FORCE_SYNC;
+            return size_by_statx(on.fd, c"", flags, Call::STATX_BASIC);
+        }
+        Call::Stat(by) => return size_by_stat(by, on.fd, at, on.path),
+        Call::Statfs(by) => return block_size(by, on.fd, on.path),
+    };
+    // SAFETY: paths and names of attributes are C strings, the data is borrowed during the call, the
+    // times are two; descriptors are the caller's by the contract of `Fs`, who closes each once.
+    unsafe { syscall5(number, a, b, c, d, e) }
+        .map(|answer| answer as u64)
+        .map_err(calls::errno)
+}
+
 impl Fs for PosixFs {
     // A replay, which knows the executor, keeps the operands of a call in registers.
     #[inline(always)]
-    fn call(&self, call: Call, mut on: Operands<'_>) -> Result<u64, Errno> {
-        let fd = on.fd as usize;
-        /// A call relative to a directory, with these arguments after the path.
-        macro_rules! at {
-            ($number:ident $(, $argument:expr)*) => {{
-                let (at, path) = self.place(on.path);
-                raw(Sysno::$number, [at as usize, address(path) $(, $argument as usize)*])
-            }};
+    fn call(&self, call: &Call, on: Operands<'_>) -> Result<u64, Errno> {
+        match self.held.is_empty() {
+            true => make(call, (self.at, self.at), on),
+            false => self.call_below_held(call, on),
         }
-        /// A call on the file.
-        macro_rules! file {
-            ($number:ident $(, $argument:expr)*) => {
-                raw(Sysno::$number, [fd $(, $argument as usize)*])
-            };
-        }
-        /// The call for a path, for a link or for the file. These paths are relative to no directory: see
-        /// `PosixFs::path`.
-        macro_rules! object {
-            ($by:ident, [$path:ident $link:ident $file:ident] $(, $argument:expr)*) => {{
-                let number = [Sysno::$path, Sysno::$link, Sysno::$file][$by as usize];
-                let object = if $by == By::File { fd } else { address(on.path) };
-                raw(number, [object $(, $argument as usize)*])
-            }};
-        }
-        let times;
-        // A value above `i64::MAX` turns negative, which the kernel refuses.
-        let (number, [a, b, c, d, e]) = match call {
-            Call::Open(flags) => at!(openat, flags.bits | libc::O_CLOEXEC, flags.mode),
-            Call::Close => file!(close),
-            Call::Read => {
-                let (start, size) = room(&mut on.data);
-                file!(read, start, size)
-            }
-            Call::ReadAt(offset) => {
-                let (start, size) = room(&mut on.data);
-                file!(pread64, start, size, offset)
-            }
-            Call::Write => {
-                let (start, size) = bytes(&on.data);
-                file!(write, start, size)
-            }
-            Call::WriteAt(offset) => {
-                let (start, size) = bytes(&on.data);
-                file!(pwrite64, start, size, offset)
-            }
-            Call::Fsync => file!(fsync),
-            Call::Fdatasync => file!(fdatasync),
-            Call::Sync => raw(Sysno::sync, []),
-            Call::Seek(offset, whence) => file!(lseek, offset, whence),
-            Call::Allocate {
-                mode,
-                offset,
-                length,
-            } => file!(fallocate, mode, offset, length),
-            Call::Truncate(by, length) => object!(by, [truncate truncate ftruncate], length),
-            Call::Mkdir(mode) => at!(mkdirat, mode),
-            Call::Rmdir => at!(unlinkat, libc::AT_REMOVEDIR),
-            Call::Unlink => at!(unlinkat, 0),
-            Call::Mknod(mode) => at!(mknodat, libc::S_IFREG | mode, 0),
-            Call::Access(mode) => at!(faccessat, mode),
-            Call::Chmod(By::File, mode) => file!(fchmod, mode),
-            Call::Chmod(_, mode) => at!(fchmodat, mode),
-            Call::Chown(By::File, uid, gid) => file!(fchown, uid, gid),
-            Call::Chown(by, uid, gid) => at!(fchownat, uid, gid, at_flags(by)),
-            Call::Utimes(by, seconds) => {
-                let time = libc::timespec {
-                    tv_sec: seconds.unwrap_or(0),
-                    tv_nsec: seconds.map_or(libc::UTIME_NOW, |_| 0),
-                };
-                times = [time; 2];
-                let times = times.as_ptr().expose_provenance();
-                match by {
-                    By::File => file!(utimensat, 0, times, 0),
-                    by => at!(utimensat, times, at_flags(by)),
-                }
-            }
-            Call::Rename(flags) => {
-                let (to_at, to) = self.place(on.other);
-                match flags {
-                    0 => at!(renameat, to_at, address(to)),
-                    flags => at!(renameat2, to_at, address(to), flags),
-                }
-            }
-            Call::Link => {
-                let (to_at, to) = self.place(on.other);
-                at!(linkat, to_at, address(to), 0)
-            }
-            Call::Symlink => {
-                let (at, path) = self.place(on.path);
-                let arguments = [address(on.other), at as usize, address(path)];
-                raw(Sysno::symlinkat, arguments)
-            }
-            Call::Readlink => {
-                let (start, size) = room(&mut on.data);
-                at!(readlinkat, start, size)
-            }
-            Call::Setxattr(by, name, flags) => {
-                let (name, (start, size)) = (name.unwrap_or(on.other), bytes(&on.data));
-                object!(by, [setxattr lsetxattr fsetxattr], address(name), start, size, flags)
-            }
-            Call::Getxattr(by, name) => {
-                let (name, (start, size)) = (name.unwrap_or(on.other), room(&mut on.data));
-                object!(by, [getxattr lgetxattr fgetxattr], address(name), start, size)
-            }
-            Call::Listxattr(by) => {
-                let (start, size) = room(&mut on.data);
-                object!(by, [listxattr llistxattr flistxattr], start, size)
-            }
-            Call::Removexattr(by, name) => {
-                let name = address(name.unwrap_or(on.other));
-                object!(by, [removexattr lremovexattr fremovexattr], name)
-            }
-            Call::List => return self.list_all(on.path, on.data.room()),
-            Call::Readdir => {
-                let records = dirents::read(on.fd, on.data.room());
-                return records.map(|records| records.len() as u64);
-            }
-            Call::Copy => return self.copy(on.path, on.other),
-            Call::Lookup(by, fields) => {
-                let (at, path) = self.place(on.path);
-                return size_by_statx(at, path, at_flags(by), fields);
-            }
-            Call::Getattr => {
-                let flags = libc::AT_EMPTY_PATH | libc::AT_STATX_FORCE_SYNC;
-                return size_by_statx(on.fd, c"", flags, Call::STATX_BASIC);
-            }
-            Call::Stat(by) => {
-                let (at, path) = self.place(on.path);
-                let found = filled(|to| match by {
-                    // SAFETY: `to` is a place for a stat.
-                    By::File => unsafe { libc::fstat(on.fd, to) },
-                    // SAFETY: `path` is a C string, `to` a place for a stat.
-                    by => unsafe { libc::fstatat(at, path.as_ptr(), to, at_flags(by)) },
-                })?;
-                // SAFETY: the call has filled it in.
-                return Ok(unsafe { found.assume_init_ref() }.st_size as u64);
-            }
-            Call::Statfs(by) => {
-                let found = filled(|to| match by {
-                    // SAFETY: `to` is a place for a statfs.
-                    By::File => unsafe { libc::fstatfs(on.fd, to) },
-                    // SAFETY: the path is a C string, `to` a place for a statfs.
-                    _ => unsafe { libc::statfs(on.path.as_ptr(), to) },
-                })?;
-                // SAFETY: the call has filled it in.
-                return Ok(unsafe { found.assume_init_ref() }.f_bsize as u64);
-            }
-        };
-        // SAFETY: paths and names of attributes are C strings, the data is borrowed during the call, the
-        // times are two; descriptors are the caller's by the contract of `Fs`, who closes each once.
-        unsafe { syscall5(number, a, b, c, d, e) }
-            .map(|answer| answer as u64)
-            .map_err(calls::errno)
     }
 
     fn resident(&self, fd: RawFd) -> Option<Resident> {

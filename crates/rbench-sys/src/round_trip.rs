@@ -73,7 +73,7 @@ impl Root {
             fd: self.fd,
             ..Operands::path(&self.path)
         };
-        match self.fs.call(call, on) {
+        match self.fs.call(&call, on) {
             Ok(_) | Err(Errno::ENODATA) => Ok(()),
             Err(errno) => Err(errno),
         }

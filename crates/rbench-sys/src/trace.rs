@@ -197,7 +197,7 @@ fn answer(m: &mut Model, call: Call, mut on: Operands<'_>) -> Result<u64, Errno>
 }
 
 impl Fs for TraceFs {
-    fn call(&self, call: Call, on: Operands<'_>) -> Result<u64, Errno> {
+    fn call(&self, &call: &Call, on: Operands<'_>) -> Result<u64, Errno> {
         let mut model = lock(&self.model);
         let path = match call.needs_open() {
             true => match model.opened(on.fd) {

@@ -46,27 +46,10 @@ struct Writer {
     back: Option<AlignedBuffer>,
 }
 
-impl ItemOp for Writer {
-    fn aim(&mut self, index: u64) {
-        self.places.item(index);
-    }
-
-    fn paths(&self) -> (&CStr, &CStr) {
-        (self.places.current(), c"")
-    }
-
-    #[inline]
-    fn load(&mut self, data: &mut [u8]) {
-        match &mut self.source {
-            Source::Fresh(stream) => stream.fill(data),
-            Source::Packet(packet, seed) => {
-                let identity = self.places.identity(*seed);
-                content::fill(*packet, identity, data.len() as u64, data);
-            }
-        }
-    }
-
-    fn check(&mut self, fs: &dyn Fs, data: &[u8]) -> Result<(), Why> {
+impl Writer {
+    /// Reads the file and compares it with `data`.
+    #[inline(never)]
+    fn read_back(&mut self, fs: &dyn Fs, data: &[u8]) -> Result<(), Why> {
         let Some(back) = &mut self.back else {
             return Ok(());
         };
@@ -79,6 +62,39 @@ impl ItemOp for Writer {
         match content::difference(back, data) {
             None => Ok(()),
             Some(what) => mismatch(what),
+        }
+    }
+}
+
+impl ItemOp for Writer {
+    #[inline(always)]
+    fn aim(&mut self, index: u64) {
+        self.places.item(index);
+    }
+
+    fn paths(&self) -> (&CStr, &CStr) {
+        (self.places.current(), c"")
+    }
+
+    #[inline(always)]
+    fn load(&mut self, data: &mut [u8]) {
+        if data.is_empty() {
+            return;
+        }
+        match &mut self.source {
+            Source::Fresh(stream) => stream.fill(data),
+            Source::Packet(packet, seed) => {
+                let identity = self.places.identity(*seed);
+                content::fill(*packet, identity, data.len() as u64, data);
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn check(&mut self, fs: &dyn Fs, data: &[u8]) -> Result<(), Why> {
+        match self.back {
+            None => Ok(()),
+            Some(_) => self.read_back(fs, data),
         }
     }
 }

@@ -63,7 +63,7 @@ impl ItemOp for Fill {
     fn own(&mut self, fs: &dyn Fs) -> Option<Result<u64, FailureKind>> {
         let mut rest = &self.paths[..];
         while let Ok(path) = CStr::from_bytes_until_nul(rest) {
-            if let Err(errno) = fs.call(self.call, Operands::path(path)) {
+            if let Err(errno) = fs.call(&self.call, Operands::path(path)) {
                 return Some(Err(errno.into()));
             }
             rest = &rest[path.count_bytes() + 1..];

@@ -130,7 +130,7 @@ impl Ready {
             fd: self.fd,
             data: Data::Into(&mut buffer[..self.length]),
         };
-        fs.call(self.call, on)
+        fs.call(&self.call, on)
     }
 }
 

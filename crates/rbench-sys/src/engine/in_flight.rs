@@ -129,7 +129,7 @@ impl Slot {
     fn next_entry(&mut self, at: RawFd, file: &mut Option<RawFd>) -> Option<squeue::Entry> {
         loop {
             let due = self.progress.next(&self.parts, self.length)?;
-            if let Some(entry) = self.entry(due.call, (due.from, due.bytes), at, *file) {
+            if let Some(entry) = self.entry(*due.call, (due.from, due.bytes), at, *file) {
                 return Some(entry);
             }
             let refused = Err(Errno::ENOSYS);

@@ -56,7 +56,7 @@ impl Calls for Names {
     #[inline]
     fn read(&mut self, rest: &Rest) -> Result<usize, Errno> {
         let on = Operands::path(&self.paths[rest.fd as usize]);
-        let answer = self.fs.call(self.call, on)?;
+        let answer = self.fs.call(&self.call, on)?;
         if let Call::Open(_) = self.call {
             // SAFETY: the call has just opened it, and nobody else has it.
             self.opened = Some(unsafe { OwnedFd::from_raw_fd(answer as RawFd) });

@@ -270,7 +270,7 @@ fn run(fs: &dyn Fs, top: &str, steps: &[Step], is_directory: &dyn Fn(&str) -> bo
             fd: fd.unwrap_or(NO_FILE),
             ..Operands::paths(&path, &other)
         };
-        let mut answer = fs.call(call, on.receiving(&mut buffer[..length]));
+        let mut answer = fs.call(&call, on.receiving(&mut buffer[..length]));
         match (call, answer) {
             (Call::Open(_), Ok(fd)) => {
                 files.push(fd as RawFd);

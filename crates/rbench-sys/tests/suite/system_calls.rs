@@ -178,7 +178,7 @@ fn each_method() {
     assert_eq!(fs.on_paths(Call::Rename(0), c"d/f", c"d/g"), ok);
     mark("list");
     assert_eq!(
-        fs.call(Call::List, Operands::path(c"d").receiving(&mut buffer)),
+        fs.call(&Call::List, Operands::path(c"d").receiving(&mut buffer)),
         Ok(1)
     );
     mark("mknod");
@@ -263,7 +263,7 @@ fn each_attribute() {
     assert_eq!(fs.on_paths(Call::Symlink, c"s", c"f"), ok);
     mark("readlink");
     assert_eq!(
-        fs.call(Call::Readlink, Operands::path(c"s").receiving(&mut buffer)),
+        fs.call(&Call::Readlink, Operands::path(c"s").receiving(&mut buffer)),
         Ok(1)
     );
     mark("chmod");
@@ -387,7 +387,7 @@ fn of_traces() {
             let path = fs.path(*call, b"f").expect("no byte 0");
             mark(from);
             let result = fs.call(
-                *call,
+                call,
                 Operands {
                     path: &path,
                     other: if matches!(call, Call::Rename(_)) {

@@ -365,7 +365,7 @@ fn directories_inside_are_made_and_opened_without_leaving() {
     assert!(made.path().join("a/b/c/x").is_dir());
     let again = made.mkdir_all("a/b/c").expect("they may exist");
     assert_eq!(
-        again.call(Call::List, Operands::path(c".").receiving(&mut [0; 4096])),
+        again.call(&Call::List, Operands::path(c".").receiving(&mut [0; 4096])),
         Ok(1)
     );
 

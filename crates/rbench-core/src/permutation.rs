@@ -212,7 +212,8 @@ impl Divisions {
         }
     }
 
-    /// Enumerates all divisions, if there are not too many.
+    /// Enumerates all divisions, if there are not too many. Of two equal sides, a division and its
+    /// mirror image have the same statistic, so one of them represents both.
     fn enumerate(&mut self) {
         let (base, new) = self.shape;
         if divisions(base, new) > ENUMERATED_MAX as f64 {
@@ -220,7 +221,8 @@ impl Divisions {
         }
         let mut chosen = vec![false; base + new];
         chosen[..base].fill(true);
-        loop {
+        // The mirror images follow when the first sample leaves BASE.
+        while base != new || chosen[0] {
             self.all.push(chosen.clone());
             // The next division in lexicographic order: the last `true` with room moves up by one,
             // and those after it follow directly.
@@ -314,16 +316,19 @@ impl Pooled {
     fn highest(&self, is_base: impl Fn(usize) -> bool) -> f64 {
         let count = self.samples.len();
         let most = (count / EXTREME_ONE_IN).min(EXTREMES_MAX);
+        let sides = |from: usize, to: usize, mut sides: [Moments; 2]| {
+            for (value, place) in &self.samples[from..to] {
+                sides[usize::from(!is_base(*place))].add(*value);
+            }
+            sides
+        };
+        // The samples that are never excluded are added up once.
+        let middle = sides(most, count - most, Default::default());
         let mut highest = 0.0_f64;
         for low in 0..=most {
+            let lower = sides(low, most, middle);
             for high in 0..=most - low {
-                let (mut base, mut new) = (Moments::default(), Moments::default());
-                for (value, place) in &self.samples[low..count - high] {
-                    match is_base(*place) {
-                        true => base.add(*value),
-                        false => new.add(*value),
-                    }
-                }
+                let [base, new] = sides(count - most, count - high, lower);
                 if base.count.min(new.count) < SAMPLES_MIN as f64 {
                     continue;
                 }

@@ -581,8 +581,18 @@ fn judge(pairs: Vec<Pair>, options: &Options) -> Vec<Row> {
         intervals(&figures.collect::<Vec<_>>(), alpha)
     };
     let verdicts = of(&|pair| pair.row.judged_by);
-    let by_figure: Vec<Vec<Option<Interval>>> =
-        FIGURES.iter().map(|figure| of(&|_| figure)).collect();
+    // Rows that are judged by a figure have its interval already.
+    let is_wanted = |figure: &'static Figure| {
+        let mut pairs = pairs.iter();
+        pairs.any(|pair| pair.row.judged_by != figure && pair.sampled(figure).is_some())
+    };
+    let by_figure: Vec<Vec<Option<Interval>>> = FIGURES
+        .iter()
+        .map(|figure| match is_wanted(figure) {
+            true => of(&|_| figure),
+            false => vec![None; pairs.len()],
+        })
+        .collect();
     let interval = |place: usize, row: &Row, figure: &'static Figure| {
         if row.judged_by == figure {
             return verdicts[place];

@@ -492,6 +492,8 @@ fn sound_heads<T, const N: usize>(
 }
 
 fn first_byte(found: &[u8], right: &[u8]) -> Option<(u8, u8)> {
+    let mut sectors = found.chunks(512).zip(right.chunks(512));
+    let (found, right) = sectors.find(|(f, r)| f != r)?;
     let mut both = found.iter().zip(right);
     both.find(|(f, r)| f != r).map(|(f, r)| (*f, *r))
 }

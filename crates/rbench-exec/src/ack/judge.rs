@@ -143,6 +143,10 @@ impl Reach {
 
     /// Notes how far `found` and `right` are the same.
     fn compare(&mut self, found: &[u8], right: &[u8]) {
+        if found == right {
+            (self.head, self.tail) = (self.length, self.length);
+            return;
+        }
         let same = |(a, b): &(&u8, &u8)| a == b;
         let head = found.iter().zip(right).take_while(same).count();
         self.head = self.head.max(self.place_upto(head));

@@ -6,6 +6,8 @@ use std::fmt;
 use rbench_core::units::counted;
 
 const SECTOR: usize = 512;
+/// Bytes that are compared at once.
+const WORD: usize = 8;
 /// Up to this many wrong bits are called flipped bits.
 const FLIPPED_MAX: u32 = 16;
 
@@ -151,17 +153,25 @@ pub(crate) fn compare(found: &[u8], right: &[u8]) -> Difference {
             continue;
         }
         d.wrong_are_zero &= f.iter().all(|b| *b == 0);
-        for (i, (a, b)) in f.iter().zip(r).enumerate() {
-            if a != b {
-                d.first = if d.bits == 0 {
-                    sector * SECTOR + i
-                } else {
-                    d.first
-                };
-                d.last = sector * SECTOR + i;
-                d.bits += (a ^ b).count_ones();
+        for (word, (f, r)) in f.chunks(WORD).zip(r.chunks(WORD)).enumerate() {
+            let wrong = number(f) ^ number(r);
+            if wrong == 0 {
+                continue;
             }
+            let place = sector * SECTOR + word * WORD;
+            if d.bits == 0 {
+                d.first = place + wrong.trailing_zeros() as usize / 8;
+            }
+            d.last = place + wrong.ilog2() as usize / 8;
+            d.bits += wrong.count_ones();
         }
     }
     d
+}
+
+/// At most a word of bytes as a number, the first byte lowest.
+fn number(bytes: &[u8]) -> u64 {
+    let mut word = [0; WORD];
+    word[..bytes.len()].copy_from_slice(bytes);
+    u64::from_le_bytes(word)
 }

@@ -184,16 +184,12 @@ pub mod needs_fuse {
         }
     }
 
-    /// Files below `dir` that any thread has open in its own file table. A run that ends early keeps only directories
-    /// open.
-    fn open_below(dir: &Path) -> Vec<(PathBuf, PathBuf)> {
-        let entries = |folder: PathBuf| std::fs::read_dir(folder).into_iter().flatten().flatten();
-        let descriptors =
-            entries("/proc/self/task".into()).flat_map(|task| entries(task.path().join("fd")));
-        let named =
-            descriptors.filter_map(|fd| Some((fd.path(), std::fs::read_link(fd.path()).ok()?)));
-        named
-            .filter(|(_, to)| to.starts_with(dir) && !to.is_dir())
+    /// Files below `dir` that this process has open; its threads share one file table. A run that ends early keeps only
+    /// directories open.
+    fn open_below(dir: &Path) -> Vec<PathBuf> {
+        let descriptors = std::fs::read_dir("/proc/self/fd").into_iter().flatten();
+        let open = descriptors.filter_map(|fd| std::fs::read_link(fd.ok()?.path()).ok());
+        open.filter(|path| path.starts_with(dir) && !path.is_dir())
             .collect()
     }
 

@@ -7,11 +7,14 @@ use rbench_core::{Bytes, Nanos};
 enum Unit {
     Number,
     Bytes,
-    Seconds,
+    Milliseconds,
 }
 
+/// Milliseconds of a second.
+const SECOND: u64 = 1000;
+
 /// Scales `N` or `N:LEAST` by `scale` (above 0, at most 1). The result is a multiple of LEAST,
-/// and at least LEAST; times are whole seconds.
+/// and at least LEAST; times are whole seconds unless LEAST is not.
 ///
 /// # Errors
 /// A clause that names the text that is not a quantity.
@@ -34,6 +37,7 @@ pub fn part(text: &str, scale: f64) -> Result<String, String> {
                 ));
             }
         },
+        None if unit == Unit::Milliseconds => SECOND.min(full),
         None => 1.min(full),
     };
     let value = match scale {
@@ -44,14 +48,17 @@ pub fn part(text: &str, scale: f64) -> Result<String, String> {
         }
     };
     Ok(match unit {
-        Unit::Number | Unit::Seconds => value.to_string(),
+        Unit::Milliseconds if !value.is_multiple_of(SECOND) => format!("{value}ms"),
+        Unit::Milliseconds => (value / SECOND).to_string(),
+        Unit::Number => value.to_string(),
         Unit::Bytes => short(value),
     })
 }
 
-/// Reads a number, a size with its suffix, or a time with its unit (in s).
+/// Reads a number, a size with its suffix, or a time with its unit (in ms).
 fn quantity(text: &str) -> Result<(u64, Unit), String> {
-    let failed = || format!("'{text}' is neither a number, a size nor a whole number of seconds");
+    let failed =
+        || format!("'{text}' is neither a number, a size nor a whole number of milliseconds");
     if let Ok(number) = text.parse::<u64>() {
         return Ok((number, Unit::Number));
     }
@@ -62,8 +69,8 @@ fn quantity(text: &str) -> Result<(u64, Unit), String> {
         return Ok((bytes.0, Unit::Bytes));
     }
     match text.parse::<Nanos>() {
-        Ok(time) if time.0.is_multiple_of(1_000_000_000) => {
-            Ok((time.0 / 1_000_000_000, Unit::Seconds))
+        Ok(time) if time.0.is_multiple_of(1_000_000) => {
+            Ok((time.0 / 1_000_000, Unit::Milliseconds))
         }
         _ => Err(failed()),
     }
@@ -97,12 +104,16 @@ mod tests {
         check("3901", 0.5, "1951");
         check("120s", 0.01, "1");
         check("300s:10s", 0.5, "150");
+        check("4s:50ms", 1.0, "4");
+        check("4s:50ms", 0.02, "100ms");
+        check("4s:50ms", 1e-9, "50ms");
+        check("4s:500ms", 0.5, "2");
         check("0", 0.5, "0");
     }
 
     #[test]
     fn what_is_no_quantity_is_named() {
-        for text in ["", "x", "4g:4", "4m:4g", "1.5s", "5:0"] {
+        for text in ["", "x", "4g:4", "4m:4g", "1.5us", "5:0"] {
             assert!(part(text, 0.5).is_err(), "{text}");
         }
     }

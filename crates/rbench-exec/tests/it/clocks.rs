@@ -327,7 +327,7 @@ fn stat_of_the_others(dir: &Path, caches: Vec<u32>) -> Option<Cache> {
 
 #[test]
 fn what_the_other_container_on_a_kernel_made_may_be_in_memory() {
-    let dir = tempfile::tempdir().expect("a directory");
+    let dir = crate::on_disk();
     let check = |caches: &[u32], expect| {
         assert_eq!(stat_of_the_others(dir.path(), caches.to_vec()), expect);
     };

@@ -39,3 +39,8 @@ mod testfs;
 mod unanswered;
 mod unprepared;
 mod verify_threads;
+
+/// A directory that is not in memory, unlike the temporary directory of some test commands.
+fn on_disk() -> tempfile::TempDir {
+    tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory in the build directory")
+}

@@ -80,7 +80,7 @@ fn a_shared_tree_is_made_once_and_holds_the_items_of_all() {
 
 #[test]
 fn with_a_shift_over_hosts_reads_are_cold_and_without_it_nobody_knows() {
-    let dir = tempfile::tempdir().expect("temporary directory");
+    let dir = crate::on_disk();
     let label = |shift: Option<u32>, name: &str| {
         let mut run = Run::meta(&THREE_HOSTS, dir.path(), small());
         run.common.shift = shift;

@@ -167,7 +167,7 @@ fn directories_have_mode_0775_and_files_0664_as_far_as_the_umask_lets_them() {
 
 #[test]
 fn the_default_set_leaves_nothing_and_labels_what_the_client_could_answer() {
-    let dir = tempdir();
+    let dir = crate::on_disk();
     for (stride, label) in [(0, None), (1, Some(Cache::Cold))] {
         let options = Mdtest {
             items: Some(6),

@@ -3,7 +3,10 @@
 use std::path::PathBuf;
 
 use rbench_core::{Call, Nanos};
-use rbench_plan::jobs::{Each, WindowValue};
+use rbench_plan::iolog::Skip;
+use rbench_plan::jobs::{
+    Advised, Distribution, Each, Fallocate, FileLock, FileService, SyncMode, Unified, WindowValue,
+};
 use rbench_plan::meta::Backend;
 
 use crate::{Communicator, Format, IorSummary, Progress};
@@ -49,6 +52,7 @@ macro_rules! plain_fields {
 }
 
 plain_fields! {
-    bool i32 u8 u32 u64 Nanos PathBuf [Vec<i32>; 3] Vec<PathBuf> Vec<&'static str> Call WindowValue
-    Backend Communicator Format IorSummary Progress
+    bool i32 u8 u32 u64 Nanos PathBuf [Vec<i32>; 3] Vec<u32> Vec<usize> Vec<f64> Vec<String>
+    Vec<PathBuf> Vec<&'static str> Call WindowValue Unified Skip Distribution FileService FileLock
+    Fallocate Advised SyncMode Backend Communicator Format IorSummary Progress
 }

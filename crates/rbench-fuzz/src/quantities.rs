@@ -143,7 +143,7 @@ fn fio_time(text: &str) {
     let Ok(settings) = fio("runtime", text) else {
         return;
     };
-    let time = settings.runtime.expect("it was given");
-    let again = fio("runtime", &format!("{}ns", time.0)).map(|s| s.runtime);
+    let time = settings.plan.pace.runtime.expect("it was given");
+    let again = fio("runtime", &format!("{}ns", time.0)).map(|s| s.plan.pace.runtime);
     assert_eq!(again, Ok(Some(time)));
 }

@@ -415,10 +415,20 @@ pub struct Syncing {
     pub fsync_on_close: bool,
     /// Files are closed within the run time, and the closes are timed.
     pub close: bool,
+    /// The flag with which files are opened.
+    pub opens: SyncMode,
+}
+
+/// `sync`: a flag of open(2).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum SyncMode {
+    /// Neither.
+    #[default]
+    None,
     /// O_SYNC
-    pub o_sync: bool,
+    Sync,
     /// O_DSYNC
-    pub o_dsync: bool,
+    Dsync,
 }
 
 impl Syncing {
@@ -434,10 +444,10 @@ impl Syncing {
             fsync_on_close,
             // Closing alone makes nothing stable.
             close: _,
-            o_sync,
-            o_dsync,
+            opens,
         } = *self;
-        fsync > 0 || fdatasync > 0 || end_fsync || end_syncfs || fsync_on_close || o_sync || o_dsync
+        let synced = fsync > 0 || fdatasync > 0 || end_fsync || end_syncfs || fsync_on_close;
+        synced || opens != SyncMode::None
     }
 }
 

@@ -5,9 +5,10 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use rbench_core::Nanos;
 use rbench_plan::jobs::{
-    Checksum, ContinueOn, Directions, Distribution, Each, Fallocate, FileService, VerifyPattern,
+    Checksum, ContinueOn, Directions, Distribution, Each, Fallocate, FileService, SyncMode,
+    VerifyPattern,
 };
-use rbench_plan::spec::fio::{Check, Extent, Settings, SyncMode};
+use rbench_plan::spec::fio::{Check, Extent, Settings};
 
 use super::*;
 use crate::tests::{check_refused, check_refused_by, words};
@@ -98,9 +99,10 @@ fn one_dash_or_two_and_a_value_behind_or_attached() {
 fn the_beginning_of_a_name_is_enough_where_no_other_begins_so() {
     let of = |text: &str| jobs(text)[0].settings.clone();
     assert_eq!(of("--name=a --no").norandommap, Some(true));
-    assert_eq!(of("--name=a --refill").refill_buffers, Some(true));
+    assert!(of("--name=a --refill").plan.buffers.refill);
     assert_eq!(of("--name=a --randrep=0").randrepeat, Some(false));
-    assert_eq!(of("--name=a --directo=/x").directory, Some("/x".into()));
+    let files = of("--name=a --directo=/x").plan.files;
+    assert_eq!(files.directory, PathBuf::from("/x"));
     each! { check_misuse:
         "--name=a --s=1m" => &["'--s' is ambiguous", "--size", "--startdelay"];
         "--name=a --read" => &["--readonly", "--readwrite", "--read_iolog"];
@@ -110,7 +112,10 @@ fn the_beginning_of_a_name_is_enough_where_no_other_begins_so() {
 #[test]
 fn a_switch_takes_no_word_behind_it_but_a_value_takes_any() {
     let (fio, _) = run("--name=a --time_based --runtime 5").expect("two options");
-    assert_eq!(fio.jobs[0].settings.runtime, Some(Nanos(5_000_000_000)));
+    assert_eq!(
+        fio.jobs[0].settings.plan.pace.runtime,
+        Some(Nanos(5_000_000_000))
+    );
     each! { check_misuse:
         "--direct --name=a" => &["'--name=a' for '--direct'", "0, 1"];
         "--name=a --size" => &["'--size=<SIZE|PERCENT%>'", "none was supplied"];
@@ -165,9 +170,9 @@ fn numbers_that_fio_reads_in_part_are_taken_with_a_note() {
         (settings.notes.clone(), settings)
     };
     let (notes, settings) = of("--rate=500000.5k,1m --rwmixwrite=12.5 --offset_increment=0.5%");
-    assert_eq!(settings.rate.read, Some(512_000_512));
-    assert_eq!(settings.rate.write, Some(1 << 20));
-    assert_eq!(settings.rwmixread, Some(88));
+    assert_eq!(settings.plan.pace.rate_bytes.read, Some(512_000_512));
+    assert_eq!(settings.plan.pace.rate_bytes.write, Some(1 << 20));
+    assert_eq!(settings.plan.pattern.mix_read, 88);
     assert_eq!(settings.offset_increment, Some(Extent::Percent(0)));
     let expect = [
         "rate: '500000.5k' is read as 512000512; fio reads 500000",
@@ -186,7 +191,7 @@ fn numbers_that_fio_reads_in_part_are_taken_with_a_note() {
     assert_eq!(notes, [note]);
     let list: Vec<String> = (1..=25).map(|n| n.to_string()).collect();
     let (notes, settings) = of(&format!("--percentile_list={}", list.join(":")));
-    assert_eq!(settings.percentile_list.map(|list| list.len()), Some(20));
+    assert_eq!(settings.report.percentiles.len(), 20);
     let first = notes[0].contains("of 25 percentiles only the first 20");
     assert!(first, "{notes:?}");
     check_misuse("--name=a --bs=1q", &["'1q' is not a whole number"]);
@@ -197,7 +202,7 @@ fn numbers_that_fio_reads_in_part_are_taken_with_a_note() {
 fn switches_take_any_number_and_threads_are_accepted() {
     let line = "--name=a --time_based=10 --norandommap=-1 --threads=4 --stonewall=0";
     let settings = &jobs(line)[0].settings;
-    assert_eq!(settings.time_based, Some(true));
+    assert!(settings.plan.pace.time_based);
     assert_eq!(settings.norandommap, Some(true));
     assert_eq!(settings.stonewall, Some(false));
     check_misuse("--name=a --direct=2", &["'2' is not one of 0, 1"]);
@@ -248,9 +253,9 @@ fn a_directory_counts_for_the_names_behind_it() {
         "--directory=a --filename=f --name=j --directory=b --filename=g" => &["a", "b"] => &["f", "g"];
     }
     let settings = &jobs("--name=a --directory=x::y:z\\:z")[0].settings;
-    assert_eq!(settings.directory, Some("x".into()));
+    assert_eq!(settings.plan.files.directory, PathBuf::from("x"));
     let more = [PathBuf::from("y"), "z:z".into()];
-    assert_eq!(settings.more_directories, more);
+    assert_eq!(settings.plan.files.more_directories, more);
     check_misuse("--name=a --directory=:", &["it must not be empty"]);
 }
 

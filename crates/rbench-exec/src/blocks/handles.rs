@@ -10,7 +10,7 @@ use crate::verify::file_key;
 use nix::errno::Errno;
 use rbench_core::residency::Pages;
 use rbench_core::{Failure, OpKind};
-use rbench_plan::jobs::{Advised, JobPlan, RangeSync};
+use rbench_plan::jobs::{Advised, JobPlan, RangeSync, SyncMode};
 use rbench_plan::pattern::{Part, file_size};
 use rbench_sys::engine::EngineInfo;
 use rbench_sys::files::{self, Advice, OpenFlags};
@@ -78,8 +78,8 @@ impl Opening {
                 // Without a size it is as long as it is: it must be there.
                 create: write && makes && job.files.may_create,
                 direct: job.direct,
-                sync: job.syncing.o_sync,
-                dsync: job.syncing.o_dsync,
+                sync: job.syncing.opens == SyncMode::Sync,
+                dsync: job.syncing.opens == SyncMode::Dsync,
                 noatime: false,
                 own: own.is_some(),
             },

@@ -52,7 +52,7 @@ pub enum WindowValue {
 }
 
 /// Report of a job in fio's form.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct FioReport {
     /// Group of the report (`new_group`), from 0.
     pub group: u32,

@@ -11,14 +11,14 @@ use rbench_core::{Nanos, plain};
 
 use super::{Facts, PlanError};
 use crate::jobs::{
-    Advised, BufferContent, Buffers, COMPRESS_CHUNK, ContinueOn, Distribution, Each, Errors, Exit,
-    Fallocate, Favourites, FileNames, FileService, Files, Flow, JobPlan, JobsPlan, LatencyTarget,
-    Others, Pace, Pattern, Submission, Syncing, WorkingSet,
+    BufferContent, Buffers, COMPRESS_CHUNK, ContinueOn, Distribution, Each, Errors, Exit,
+    Favourites, FileNames, Files, Flow, JobPlan, JobsPlan, LatencyTarget, Others, Pace, Pattern,
+    Syncing, WorkingSet,
 };
 use crate::paths::climbs;
 use crate::pattern::shares_files;
 use crate::shift;
-use crate::spec::fio::{Extent, Fio, Job, Settings, SyncMode};
+use crate::spec::fio::{Extent, Fio, Job, Settings};
 
 mod blocks;
 mod course;
@@ -233,7 +233,7 @@ fn one(
     {
         refuse!("wait_for={name}: no earlier job has this name");
     }
-    let numjobs = s.numjobs.unwrap_or(1);
+    let numjobs = s.plan.numjobs;
     refuse_if!(numjobs == 0 => "numjobs must be at least 1");
     let pattern = pattern(s, index, facts, notes)?;
     let smallest = smallest_block(&pattern);
@@ -244,14 +244,13 @@ fn one(
     if pattern.directions.trim {
         trims::possible(&engine, notes)?;
     }
-    let direct = s.direct.unwrap_or(false);
-    let engine_options = engine::options(s, &engine, direct)?;
+    let engine_options = engine::options(s, &engine)?;
     if files.shares.append && engine == "mmap" {
         refuse!("file_append: ioengine=mmap cannot extend files");
     }
     let names = NameEngine::named(&engine);
     let moves = !matches!(engine.as_str(), "null" | "mmap" | "falloc" | "ftruncate");
-    if direct && moves && names.is_none() {
+    if s.plan.direct && moves && names.is_none() {
         aligned(&pattern, &files)?;
     }
     let pace = pace(s, io, notes)?;
@@ -263,27 +262,27 @@ fn one(
              created them (unlink)";
     }
     let mut plan = JobPlan {
-        numjobs,
+        name: job.name.clone(),
         engine,
         names,
         engine_options,
         memory: engine::memory(s)?,
         depth,
-        batch_submit: match s.iodepth_batch.unwrap_or(1) {
+        batch_submit: match s.plan.batch_submit {
             0 => depth,
             n => n.min(depth),
         },
-        batch_complete_min: s.iodepth_batch_complete_min.unwrap_or(1).min(depth),
-        batch_complete_max: s.iodepth_batch_complete_max.unwrap_or(1).min(depth),
+        batch_complete_min: s.plan.batch_complete_min.min(depth),
+        batch_complete_max: s.plan.batch_complete_max.min(depth),
         // Like in fio, a mark that is not lower than the depth is ignored.
-        depth_low: s.iodepth_low.filter(|low| (1..depth).contains(low)),
-        submission: Submission {
-            offload: s.offload.unwrap_or(false),
-            serialize: s.serialize_overlap.unwrap_or(false),
-        },
+        depth_low: s.plan.depth_low.filter(|low| (1..depth).contains(low)),
         priorities: priorities::priorities(s, pattern.directions, notes)?,
-        direct,
-        syncing: syncing(s),
+        pattern,
+        files,
+        syncing: Syncing {
+            range: s.plan.syncing.range.filter(|range| range.every > 0),
+            ..s.plan.syncing
+        },
         buffers: buffers(s, smallest)?,
         verify,
         pace,
@@ -291,10 +290,10 @@ fn one(
         process: process::process(s)?,
         errors: Errors::End(continue_on(s)),
         report: Some(report::report(job, group, notes)),
-        ..JobPlan::new(&job.name, pattern, files)
+        ..s.plan.clone()
     };
     if let Some(engine) = names {
-        names::of_names(&mut plan, engine, s, notes)?;
+        names::of_names(&mut plan, engine, notes)?;
     }
     Ok(plan)
 }
@@ -345,10 +344,6 @@ fn pattern(
     let mut sizes = sizes(s)?;
     let align = align(s, &sizes);
     let given = s.blockalign.all().into_iter().any(Option::is_some);
-    let distribution = s
-        .random_distribution
-        .clone()
-        .unwrap_or(Distribution::Uniform);
     // Its order has no repetitions, with or without a map.
     let lfsr = s.lfsr.unwrap_or(false);
     let mut repeats = s.norandommap.unwrap_or(false) && !lfsr;
@@ -356,7 +351,7 @@ fn pattern(
         notes.push("blockalign turns on norandommap".to_owned());
         repeats = true;
     }
-    if distribution != Distribution::Uniform {
+    if s.plan.pattern.distribution != Distribution::Uniform {
         repeats = true;
     }
     let course = course::course(s, directions, !repeats, &mut sizes, notes)?;
@@ -369,17 +364,14 @@ fn pattern(
     let seed = rbench_core::random::key(&[base, index as u64]);
     Ok(Pattern {
         directions,
-        mix_read: s.rwmixread.unwrap_or(50),
         align,
         sizes,
-        distribution,
         random_percent: s.percentage_random.map(|given| given.unwrap_or(100)),
         repeats,
-        rest: false,
-        one_position: false,
         seed,
         favourites: Favourites::Same(seed),
         course,
+        ..s.plan.pattern.clone()
     })
 }
 
@@ -394,7 +386,7 @@ fn files(
     let (directory, names) = placed(s, names)?;
     let more_directories = match names {
         FileNames::Given(_) => Vec::new(),
-        FileNames::Format(_) | FileNames::Numbered { .. } => s.more_directories.clone(),
+        FileNames::Format(_) | FileNames::Numbered { .. } => s.plan.files.more_directories.clone(),
     };
     let Parts {
         size,
@@ -408,30 +400,17 @@ fn files(
         n => n.min(count),
     };
     let files = Files {
+        directory,
         more_directories,
+        names,
         count,
         open,
         size,
         offset,
         offset_increment: increment,
         shares,
-        service: s.file_service_type.unwrap_or(FileService::RoundRobin(1)),
-        lock: s.lockfile.unwrap_or_default(),
-        fallocate: s.fallocate.unwrap_or(Fallocate::Native),
-        may_create: s.allow_file_create.unwrap_or(true),
-        create_fsync: s.create_fsync.unwrap_or(true),
-        write_hint: s.write_hint,
-        create_on_open: s.create_on_open.unwrap_or(false),
-        create_only: s.create_only.unwrap_or(false),
         overwrite: trims::fills(s, pattern.directions),
-        pre_read: s.pre_read.unwrap_or(false),
-        invalidate: s.invalidate.unwrap_or(true),
-        advice: s.fadvise_hint.unwrap_or(Advised::Kernel(None)),
-        unlink: s.unlink.unwrap_or(false),
-        unlink_each_loop: s.unlink_each_loop.unwrap_or(false),
-        fill: s.fill_device.unwrap_or(false),
-        allow_mounted_write: s.allow_mounted_write.unwrap_or(false),
-        ..Files::new(directory, names, 0)
+        ..s.plan.files.clone()
     };
     Ok((files, io))
 }
@@ -439,7 +418,7 @@ fn files(
 /// The directory of the files and their names in it. Names that were given in several
 /// directories lie in none of them all: each says its own.
 fn placed(s: &Settings, names: FileNames) -> Result<(PathBuf, FileNames), PlanError> {
-    let general = s.directory.clone().unwrap_or_default();
+    let general = s.plan.files.directory.clone();
     let FileNames::Given(list) = names else {
         return Ok((general, names));
     };
@@ -513,25 +492,10 @@ fn names(s: &Settings, job: &str) -> Result<(FileNames, u64), PlanError> {
     }
 }
 
-fn syncing(s: &Settings) -> Syncing {
-    let sync = s.sync.unwrap_or(SyncMode::None);
-    Syncing {
-        fsync: s.fsync.unwrap_or(0),
-        fdatasync: s.fdatasync.unwrap_or(0),
-        end_fsync: s.end_fsync.unwrap_or(false),
-        end_syncfs: s.end_syncfs.unwrap_or(false),
-        range: s.sync_file_range.filter(|range| range.every > 0),
-        fsync_on_close: s.fsync_on_close.unwrap_or(false),
-        close: false,
-        o_sync: sync == SyncMode::Sync,
-        o_dsync: sync == SyncMode::Dsync,
-    }
-}
-
 fn buffers(s: &Settings, block: u64) -> Result<Buffers, PlanError> {
     let zero = s.zero_buffers.unwrap_or(false);
     let percent = s.buffer_compress_percentage.unwrap_or(0);
-    let dedupe_percent = s.dedupe_percentage.unwrap_or(0);
+    let dedupe_percent = s.plan.buffers.dedupe_percent;
     refuse_if! {
         zero && s.buffer_pattern.is_some() => "zero_buffers and buffer_pattern cannot be combined";
         zero && percent + dedupe_percent > 0 =>
@@ -547,10 +511,10 @@ fn buffers(s: &Settings, block: u64) -> Result<Buffers, PlanError> {
         },
     };
     // The same buffer again and again would compress and dedupe by itself.
-    let refill = s.refill_buffers.unwrap_or(false) || percent + dedupe_percent > 0;
+    let refill = s.plan.buffers.refill || percent + dedupe_percent > 0;
     Ok(Buffers {
         refill,
-        scramble: s.scramble_buffers.unwrap_or(true)
+        scramble: s.plan.buffers.scramble
             && !refill
             && matches!(content, BufferContent::Random { .. }),
         content,
@@ -561,7 +525,7 @@ fn buffers(s: &Settings, block: u64) -> Result<Buffers, PlanError> {
 
 /// Blocks that copies are made of, where that is not the latest block.
 fn working_set(s: &Settings, block: u64) -> Result<Option<WorkingSet>, PlanError> {
-    if s.dedupe_working_set != Some(true) || s.dedupe_percentage.unwrap_or(0) == 0 {
+    if s.dedupe_working_set != Some(true) || s.plan.buffers.dedupe_percent == 0 {
         return Ok(None);
     }
     let Some(Extent::Bytes(size)) = s.size else {
@@ -579,53 +543,42 @@ fn working_set(s: &Settings, block: u64) -> Result<Option<WorkingSet>, PlanError
 }
 
 fn pace(s: &Settings, io: Moved, notes: &mut Vec<String>) -> Result<Pace, PlanError> {
-    let runtime = s.runtime.filter(|time| time.0 > 0);
-    let mut time_based = s.time_based.unwrap_or(false);
+    let given = &s.plan.pace;
+    let runtime = given.runtime.filter(|time| time.0 > 0);
+    let mut time_based = given.time_based;
     if time_based && runtime.is_none() {
         notes.push("time_based needs runtime, and is ignored".to_owned());
         time_based = false;
     }
-    rates(s)?;
-    let think = s.thinktime.unwrap_or_default();
-    let think_spin = s.thinktime_spin.unwrap_or_default();
+    rates(given)?;
     refuse_if! {
-        think_spin > think => "thinktime_spin is longer than thinktime, which includes it";
-        s.ramp_time.is_some_and(|time| time.0 > 0) && s.ramp_size.is_some_and(|bytes| bytes > 0) =>
-            "ramp_time and ramp_size cannot be combined";
+        given.think_spin > given.think =>
+            "thinktime_spin is longer than thinktime, which includes it";
+        given.ramp.0 > 0 && given.ramp_bytes > 0 => "ramp_time and ramp_size cannot be combined";
     }
-    let think_after = s.thinktime_iotime.filter(|time| time.0 > 0);
-    refuse_if!(think_after.is_some() && think.0 == 0 => "thinktime_iotime needs thinktime");
+    let think_after = given.think_after.filter(|time| time.0 > 0);
+    refuse_if!(think_after.is_some() && given.think.0 == 0 => "thinktime_iotime needs thinktime");
     Ok(Pace {
         runtime,
         time_based,
-        ramp: s.ramp_time.unwrap_or_default(),
-        ramp_bytes: s.ramp_size.unwrap_or(0),
-        delay: s.startdelay.unwrap_or_default(),
-        loops: s.loops.unwrap_or(1).max(1),
-        number_ios: s.number_ios.filter(|n| *n > 0),
+        loops: given.loops.max(1),
+        number_ios: given.number_ios.filter(|n| *n > 0),
         io_size: io.bytes,
         io_share: io.share,
-        rate_bytes: limits(s.rate),
-        rate_iops: limits(s.rate_iops),
-        rate_min: limits(s.rate_min),
-        rate_iops_min: limits(s.rate_iops_min),
-        rate_cycle: s.rate_cycle.unwrap_or(Nanos::SECOND),
-        rate_ignores_think: s.rate_ignore_thinktime.unwrap_or(false),
-        poisson: s.poisson.unwrap_or(false),
-        think,
-        think_spin,
+        rate_bytes: limits(given.rate_bytes),
+        rate_iops: limits(given.rate_iops),
+        rate_min: limits(given.rate_min),
+        rate_iops_min: limits(given.rate_iops_min),
         // A time alone takes the place of a number, as in fio.
         think_blocks: match (s.thinktime_blocks, think_after) {
             (None, Some(_)) => 0,
             (blocks, _) => blocks.unwrap_or(1).max(1),
         },
-        think_by_issue: s.thinktime_by_issue.unwrap_or(false),
         think_after,
-        think_cycles: s.thinkcycles.unwrap_or(0),
         latency_target: latency_target(s)?,
-        latency_max: s.max_latency.filter(|time| time.0 > 0),
+        latency_max: given.latency_max.filter(|time| time.0 > 0),
         steady: steady(s)?,
-        ..Pace::default()
+        ..given.clone()
     })
 }
 
@@ -634,8 +587,9 @@ fn limits(each: Each<Option<u64>>) -> Each<Option<u64>> {
     each.map(|rate| rate.filter(|rate| *rate > 0))
 }
 
-fn rates(s: &Settings) -> Result<(), PlanError> {
-    let (bytes, iops, least) = (limits(s.rate), limits(s.rate_iops), limits(s.rate_min));
+fn rates(pace: &Pace) -> Result<(), PlanError> {
+    let (bytes, iops) = (limits(pace.rate_bytes), limits(pace.rate_iops));
+    let least = limits(pace.rate_min);
     let given = |each: Each<Option<u64>>| each.all().into_iter().any(Option::is_some);
     refuse_if!(given(bytes) && given(iops) => "rate and rate_iops cannot be combined");
     for (least, most) in least.all().into_iter().zip(bytes.all()) {
@@ -645,7 +599,7 @@ fn rates(s: &Settings) -> Result<(), PlanError> {
             refuse!("rate_min ({least} bytes a second) is more than rate ({most})");
         }
     }
-    if s.poisson == Some(true) && !given(bytes) && !given(iops) {
+    if pace.poisson && !given(bytes) && !given(iops) {
         refuse!("rate_process=poisson needs rate or rate_iops");
     }
     Ok(())

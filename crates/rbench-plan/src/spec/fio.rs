@@ -3,16 +3,14 @@
 
 use std::path::PathBuf;
 
-use rbench_core::memory::MemoryKind;
 use rbench_core::steady::Criterion;
 use rbench_core::{EngineOptions, Nanos};
 
-use crate::iolog::Skip;
+use crate::iolog::Replay;
 use crate::jobs::{
-    Advised, ContinueOn, Directions, Distribution, Each, ExitWhat, Fallocate, FileLock,
-    FileService, Logs, RangeSync, Unified, VerifyPattern, Whole,
+    Advised, BlockSizes, Buffers, Checksum, ContinueOn, Directions, Each, ExitWhat, Fallocate,
+    FileNames, Files, FioLayout, FioReport, JobPlan, Pace, Pattern, Verify, Whole,
 };
-use crate::process::{MemoryPolicy, Nodes};
 
 pub use crate::given::{Check, Extent, PrioritySplit, Split};
 
@@ -46,17 +44,6 @@ pub struct Job {
     pub options: Vec<(String, String)>,
 }
 
-/// `sync`
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SyncMode {
-    /// Neither.
-    None,
-    /// O_SYNC
-    Sync,
-    /// O_DSYNC
-    Dsync,
-}
-
 /// Priorities of single requests, for reads and for writes.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Cmdprio {
@@ -73,15 +60,16 @@ pub struct Cmdprio {
 }
 
 /// Options of a job by their names in fio. Of `name <- "option=word": type = "note"` the field
-/// holds what `option` was given, `None` where it was left out.
+/// holds what `option` was given, `None` where it was left out. Options that need no decision fill
+/// a field of the plan.
 macro_rules! settings {
     (
         { $($field:ident $(<- $option:literal)? : $type:ty $(= $note:literal)?;)* }
         each { $($each:ident : $of:ty $(= $of_note:literal)?;)* }
-        $($rest:tt)*
+        others { $($(#[$doc:meta])* $other:ident : $held:ty = $default:expr;)* }
     ) => {
         /// Options of a job by their names in fio.
-        #[derive(Debug, Clone, PartialEq, Default)]
+        #[derive(Debug, Clone, PartialEq)]
         pub struct Settings {
             $(
                 #[doc = concat!("`", option!($field $($option)?), "`" $(, ": ", $note)?)]
@@ -91,7 +79,17 @@ macro_rules! settings {
                 #[doc = concat!("`", stringify!($each), "`" $(, ": ", $of_note)?)]
                 pub $each: Each<Option<$of>>,
             )*
-            $($rest)*
+            $($(#[$doc])* pub $other: $held,)*
+        }
+
+        impl Default for Settings {
+            fn default() -> Settings {
+                Settings {
+                    $($field: None,)*
+                    $($each: Each::default(),)*
+                    $($other: $default,)*
+                }
+            }
         }
     };
 }
@@ -106,12 +104,10 @@ macro_rules! option {
 }
 
 settings! { {
-    directory: PathBuf;
     filename: Vec<String> = "all names that were given, in their order";
     filename_format: String;
     nrfiles: u64;
     openfiles: u64 = "0: all";
-    file_service_type: FileService;
     size: Extent;
     filesize: (u64, u64) = "smallest and largest, bytes";
     io_size: Extent;
@@ -120,26 +116,11 @@ settings! { {
     offset_align: u64 = "bytes";
     file_append: bool;
     overwrite: bool;
-    create_on_open: bool;
-    create_fsync: bool;
-    allow_file_create: bool;
-    write_hint: u64 = "the kernel's number of it";
-    create_only: bool;
-    fallocate: Fallocate;
-    pre_read: bool;
-    invalidate: bool;
-    fadvise_hint: Advised;
-    unlink: bool;
-    unlink_each_loop: bool;
-    fill_device: bool;
-    allow_mounted_write: bool;
     rw: Directions;
     rw_number <- "rw=…:N": i64 = "bytes to leave out, or operations of a run";
     rw_identical <- "rw_sequencer=identical": bool;
-    rwmixread: u32 = "or 100 less `rwmixwrite`, percent";
     bs_unaligned: bool;
     bs_is_seq_rand: bool;
-    random_distribution: Distribution;
     random_sequence_stride: bool;
     lfsr <- "random_generator=lfsr": bool;
     strided <- "zonemode=strided": bool;
@@ -151,64 +132,24 @@ settings! { {
     randrepeat: bool;
     allrandrepeat: bool;
     ioengine: String;
-    iodepth: u32;
-    iodepth_batch: u32;
-    iodepth_batch_complete_min: u32;
-    iodepth_batch_complete_max: u32;
-    iodepth_low: u32;
-    offload <- "io_submit_mode=offload": bool;
-    serialize_overlap: bool;
-    lockfile: FileLock;
-    direct: bool = "or the contrary of `buffered`";
-    sync: SyncMode;
-    fsync: u64 = "writes";
-    fdatasync: u64 = "writes";
-    end_fsync: bool;
-    end_syncfs: bool;
-    sync_file_range: RangeSync;
-    fsync_on_close: bool;
-    scramble_buffers: bool;
-    refill_buffers: bool;
     zero_buffers: bool;
     buffer_pattern: Vec<u8>;
     buffer_compress_percentage: u32;
     buffer_compress_chunk: u64 = "bytes";
-    dedupe_percentage: u32;
     dedupe_working_set <- "dedupe_mode=working_set": bool;
     dedupe_working_set_percentage: u32;
     dedupe_global: bool;
-    mem: (MemoryKind, Option<PathBuf>) = "with the path of its file";
-    hugepage_size <- "hugepage-size": u64 = "bytes";
-    iomem_align: u64 = "bytes";
-    lockmem: u64 = "bytes";
-    runtime: Nanos;
-    time_based: bool;
-    ramp_time: Nanos;
-    startdelay: Nanos;
-    loops: u64;
-    number_ios: u64;
-    numjobs: u32;
     stonewall: bool;
     wait_for: String = "the name of a job";
-    rate_cycle: Nanos;
-    rate_ignore_thinktime: bool;
-    poisson <- "rate_process=poisson": bool;
-    thinktime: Nanos;
-    thinktime_spin: Nanos;
     thinktime_blocks: u64;
-    thinktime_by_issue <- "thinktime_blocks_type=issue": bool;
-    thinktime_iotime: Nanos;
-    thinkcycles: u64;
     latency_target: Nanos;
     latency_window: Nanos;
     latency_percentile: f64;
     latency_run: bool;
-    max_latency: Nanos;
     steadystate: Criterion;
     steadystate_duration: Nanos;
     steadystate_ramp_time: Nanos;
     steadystate_check_interval: Nanos;
-    ramp_size: u64 = "bytes";
     exitall: bool;
     exitall_on_error: bool;
     exit_what: ExitWhat;
@@ -217,96 +158,103 @@ settings! { {
     flow_sleep: Nanos;
     verify: Check;
     verify_interval: u64 = "bytes";
-    verify_pattern: VerifyPattern;
-    verify_pattern_interval: u64 = "bytes";
-    verify_offset: u64 = "bytes";
-    verify_header_seed: bool;
-    verify_write_sequence: bool;
-    verify_dump: bool;
-    verify_async: u32 = "threads";
-    verify_async_cpus: Vec<usize>;
     experimental_verify: bool;
-    verify_state_save: bool;
-    verify_state_load: bool;
-    verify_fsynced <- "verify_policy=fsynced": bool;
     do_verify: bool;
-    verify_fatal: bool;
-    verify_backlog: u64 = "writes";
     verify_backlog_batch: u64 = "writes";
     verify_only: bool;
     trim_percentage: u32;
-    trim_verify_zero: bool;
     trim_backlog: u64 = "writes";
     trim_backlog_batch: u64 = "trims";
-    group_reporting: bool;
     new_group: bool;
-    unified <- "unified_rw_reporting": Unified;
-    disk_util: bool;
-    percentile_list: Vec<f64>;
-    clat_percentiles: bool;
-    lat_percentiles: bool;
-    slat_percentiles: bool;
-    significant_figures: u32;
-    bits <- "unit_base=1": bool = "bandwidth in bits";
-    stats: bool;
     gtod_reduce: bool;
-    disable_lat: bool;
-    disable_clat: bool;
-    disable_slat: bool;
-    disable_bw <- "disable_bw_measurement": bool;
     clocksource: String;
-    job_start_clock <- "job_start_clock_id": i32;
     bwavgtime: Nanos;
     iopsavgtime: Nanos;
-    cpus_allowed: Vec<u32> = "`cpumask`";
-    cpus_split <- "cpus_allowed_policy=split": bool;
-    numa_cpu_nodes: Nodes;
-    numa_mem_policy: MemoryPolicy;
-    nice: i32;
     prio: u8 = "0 to 7";
     prioclass: u8 = "0 to 3";
     priohint: u16 = "0 to 1023";
-    uid: u32;
-    gid: u32;
-    comm: String;
-    exec_prerun: String;
-    exec_postrun: String;
     continue_on_error: ContinueOn;
-    write_iolog: String;
-    read_iolog: Vec<String> = "all that were given, in their order";
-    read_iolog_chunked: bool;
-    replay_no_stall: bool;
-    replay_time_scale: u32 = "per cent";
-    replay_redirect: String;
-    replay_scale: u64;
-    replay_align: u64 = "bytes";
-    replay_skip: Skip;
 } each {
     bs: u64 = "bytes";
     bsrange: (u64, u64) = "smallest and largest, bytes";
     bssplit: Vec<Split>;
     blockalign: u64 = "bytes";
     percentage_random: u32;
-    rate: u64 = "bytes a second";
-    rate_iops: u64;
-    rate_min: u64 = "bytes a second";
-    rate_iops_min: u64;
-}
+} others {
     /// The reading of values that fio reads in part, a sentence each.
-    pub notes: Vec<String>,
-    /// The other ones of `directory=a:b`: workers take turns, where names are made for them.
-    pub more_directories: Vec<PathBuf>,
+    notes: Vec<String> = Vec::new();
     /// The directory that held when the n-th of `filename` was given; of those beyond the
     /// end it is `directory`.
-    pub filename_directories: Vec<PathBuf>,
+    filename_directories: Vec<PathBuf> = Vec::new();
     /// Options of the engine.
-    pub engine_options: EngineOptions,
+    engine_options: EngineOptions = EngineOptions::default();
     /// Priorities of requests, where the engine has them.
-    pub cmdprio: Cmdprio,
+    cmdprio: Cmdprio = Cmdprio::default();
     /// The options that belong to engines and were given, and those engines.
-    pub of_engines: Vec<(&'static str, &'static [&'static str])>,
-    /// `write_bw_log` and its like, `log_avg_msec`, `log_hist_msec`, `log_offset`.
-    pub logs: Logs,
+    of_engines: Vec<(&'static str, &'static [&'static str])> = Vec::new();
     /// `ignore_error`: errno values of reads, writes and verification.
-    pub ignore_error: [Vec<i32>; 3],
+    ignore_error: [Vec<i32>; 3] = Default::default();
+    /// The options that fill a field of the plan, above fio's defaults.
+    plan: JobPlan = default_plan();
+    /// Those of its report.
+    report: FioReport = FioReport {
+        percentiles: PERCENTILES.to_vec(),
+        clat_percentiles: true,
+        significant_figures: 4,
+        disks: true,
+        ..FioReport::default()
+    };
+    /// Those of its verification.
+    checks: Verify = Verify {
+        save_state: true,
+        trimmed_is_zero: true,
+        ..Verify::default()
+    };
+    /// Those of the blocks that it verifies.
+    layout: FioLayout = FioLayout {
+        checksum: Checksum::Null,
+        offset: 0,
+        pattern: None,
+        pattern_interval: 0,
+        seed: true,
+        sequence: true,
+    };
+    /// Those of the logs that it replays, if there are any.
+    replay: Replay = Replay::WHOLE;
+} }
+
+/// Percentiles that are reported when no list is given.
+const PERCENTILES: [f64; 17] = [
+    1.0, 5.0, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0, 95.0, 99.0, 99.5, 99.9, 99.95,
+    99.99,
+];
+
+/// Block size without an option.
+pub const BLOCK: u64 = 4096;
+
+/// The job without options.
+fn default_plan() -> JobPlan {
+    let pattern = Pattern {
+        one_position: false,
+        ..Pattern::new(Directions::READ, BlockSizes::Fixed(BLOCK), 0)
+    };
+    let files = Files {
+        fallocate: Fallocate::Native,
+        invalidate: true,
+        advice: Advised::Kernel(None),
+        ..Files::new(PathBuf::new(), FileNames::Given(Vec::new()), 0)
+    };
+    JobPlan {
+        buffers: Buffers {
+            refill: false,
+            scramble: true,
+            ..Buffers::fresh(0, 0)
+        },
+        pace: Pace {
+            loops: 1,
+            rate_cycle: Nanos::SECOND,
+            ..Pace::default()
+        },
+        ..JobPlan::new("", pattern, files)
+    }
 }

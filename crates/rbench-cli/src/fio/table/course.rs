@@ -8,35 +8,44 @@ use rbench_plan::given::one_of;
 options! {
     /// Duration and rate.
     PACE: Job () {
-    runtime | timeout: time(s), "Maximum run time";
-    time_based: switch, "Repeat the work until runtime has passed";
-    ramp_time: time(s) = "0", "Warm-up time before recording starts; added to runtime";
-    ramp_size: size = "0", "Bytes to move before recording starts; group_reporting: in total";
-    startdelay: time(s) = "0", "Wait this long before the start";
-    loops: number = "1", "Number of times to do the work";
-    number_ios: number, "End after this many operations";
-    rate: each(size), "Maximum rate (bytes per second) of reads, writes, trims";
-    rate_iops: each(number), "Maximum rate (operations per second) of reads, writes, trims";
-    rate_min | ratemin: each(size), "Fail below this rate (bytes per second)";
-    rate_iops_min: each(number), "Fail below this rate (operations per second)";
-    rate_cycle | ratecycle: time(ms) = "1000", "Interval over which minimum rates are checked";
-    rate_ignore_thinktime: flag = "0", "Do not catch up with the rate after a pause";
-    rate_process => poisson: words("HOW", "linear" = false, "poisson" = true) = "linear",
+    runtime | timeout => plan.pace.runtime: time(s), "Maximum run time";
+    time_based => plan.pace.time_based: switch, "Repeat the work until runtime has passed";
+    ramp_time => plan.pace.ramp: time(s) = "0",
+        "Warm-up time before recording starts; added to runtime";
+    ramp_size => plan.pace.ramp_bytes: size = "0",
+        "Bytes to move before recording starts; group_reporting: in total";
+    startdelay => plan.pace.delay: time(s) = "0", "Wait this long before the start";
+    loops => plan.pace.loops: number = "1", "Number of times to do the work";
+    number_ios => plan.pace.number_ios: number, "End after this many operations";
+    rate => plan.pace.rate_bytes: each(size),
+        "Maximum rate (bytes per second) of reads, writes, trims";
+    rate_iops => plan.pace.rate_iops: each(number),
+        "Maximum rate (operations per second) of reads, writes, trims";
+    rate_min | ratemin => plan.pace.rate_min: each(size), "Fail below this rate (bytes per second)";
+    rate_iops_min => plan.pace.rate_iops_min: each(number),
+        "Fail below this rate (operations per second)";
+    rate_cycle | ratecycle => plan.pace.rate_cycle: time(ms) = "1000",
+        "Interval over which minimum rates are checked";
+    rate_ignore_thinktime => plan.pace.rate_ignores_think: flag = "0",
+        "Do not catch up with the rate after a pause";
+    rate_process => plan.pace.poisson: words("HOW", "linear" = false, "poisson" = true) = "linear",
         "Gaps between operations: linear (equal), poisson (exponential)";
-    thinktime: time(us) = "0", "Pause after operations";
-    thinktime_spin: time(us) = "0", "Part of thinktime to spend spinning";
+    thinktime => plan.pace.think: time(us) = "0", "Pause after operations";
+    thinktime_spin => plan.pace.think_spin: time(us) = "0", "Part of thinktime to spend spinning";
     thinktime_blocks: number = "1", "Operations between two pauses";
-    thinktime_blocks_type => thinktime_by_issue: words("WHAT", "complete" = false,
+    thinktime_blocks_type => plan.pace.think_by_issue: words("WHAT", "complete" = false,
             "issue" = true) = "complete",
         "Event to count for thinktime_blocks: complete, issue";
-    thinktime_iotime: time(s) = "0", "Time of operations between two pauses";
-    thinkcycles: number = "0", "Cycles to keep the processor busy at each pause";
+    thinktime_iotime => plan.pace.think_after: time(s) = "0",
+        "Time of operations between two pauses";
+    thinkcycles => plan.pace.think_cycles: number = "0",
+        "Cycles to keep the processor busy at each pause";
     latency_target: time(us), "Search for the highest iodepth that keeps this latency";
     latency_window: time(us), "Window of the latency_target search";
     latency_percentile: of("PERCENT", percentile) = "100",
         "Percentage of operations that must keep latency_target";
     latency_run: flag = "0", "Search again after a depth is found, instead of ending";
-    max_latency: time(us), "Fail when an operation takes longer";
+    max_latency => plan.pace.latency_max: time(us), "Fail when an operation takes longer";
     steadystate | ss: of("WHAT:LIMIT[%]", Given::criterion) = "iops_slope:0.01%",
         "End when this is steady: iops, iops_slope, bw, bw_slope";
     steadystate_duration | ss_dur: time(s), "Window over which the steady state is judged";
@@ -67,27 +76,34 @@ options! {
         "Verify blocks by: checksum (crc32c, md5, ...), meta, pattern, null";
     do_verify: flag = "1", "Read back and check the written data";
     verify_interval: size(80) = "the block", "Distance between verification headers (bytes)";
-    verify_pattern: of("PATTERN", Given::verify_pattern),
+    verify_pattern => layout.pattern: of("PATTERN", Given::verify_pattern),
         "Data of verify=pattern, or between headers";
-    verify_pattern_interval: size, "Restart the pattern after this many bytes";
-    verify_offset: size(40), "Offset of the header in its interval (bytes)";
-    verify_header_seed: flag = "1", "Check the seed in headers";
-    verify_write_sequence: flag = "1", "Check the sequence number of the write in headers";
-    verify_dump: flag = "0", "Save wrong blocks to FILE.OFFSET.received and .expected";
-    verify_async: number = "0", "Threads per job that check the data it reads";
-    verify_async_cpus: of("LIST", Given::cpus), "Processors of the verify_async threads";
-    verify_fatal: flag = "0", "End the job at the first wrong block";
-    verify_backlog: number, "Read back and check after every N writes";
+    verify_pattern_interval => layout.pattern_interval: size,
+        "Restart the pattern after this many bytes";
+    verify_offset => layout.offset: size(40), "Offset of the header in its interval (bytes)";
+    verify_header_seed => layout.seed: flag = "1", "Check the seed in headers";
+    verify_write_sequence => layout.sequence: flag = "1",
+        "Check the sequence number of the write in headers";
+    verify_dump => checks.dump: flag = "0",
+        "Save wrong blocks to FILE.OFFSET.received and .expected";
+    verify_async => checks.threads: number = "0", "Threads per job that check the data it reads";
+    verify_async_cpus => checks.cpus: of("LIST", Given::cpus),
+        "Processors of the verify_async threads";
+    verify_fatal => checks.fatal: flag = "0", "End the job at the first wrong block";
+    verify_backlog => checks.backlog: number, "Read back and check after every N writes";
     verify_backlog_batch: number = "verify_backlog",
         "Number of backlog writes to read back at a time";
     trim_percentage: of("N", Given::percent) = "0",
         "Percentage of a verified job's writes to trim later";
     trim_backlog: number, "Trim the blocks chosen by trim_percentage after every N writes";
     trim_backlog_batch: number = "trim_backlog", "Number of chosen blocks to trim at a time";
-    trim_verify_zero: flag = "1", "Read back trimmed blocks, which must be zeros; 0: do not";
-    verify_state_save: flag = "1", "Record completed writes in local-NAME-N-verify.state";
-    verify_state_load: flag = "0", "Verify only the writes recorded in such a state file";
-    verify_policy => verify_fsynced: words("WHICH", "completed" = false,
+    trim_verify_zero => checks.trimmed_is_zero: flag = "1",
+        "Read back trimmed blocks, which must be zeros; 0: do not";
+    verify_state_save => checks.save_state: flag = "1",
+        "Record completed writes in local-NAME-N-verify.state";
+    verify_state_load => checks.load_state: flag = "0",
+        "Verify only the writes recorded in such a state file";
+    verify_policy => checks.synced_only: words("WHICH", "completed" = false,
             "fsynced" = true) = "completed",
         "With a loaded state, writes to verify: completed, fsynced";
     experimental_verify: flag = "0",
@@ -100,26 +116,29 @@ options! {
 options! {
     /// Reports and logs of a job.
     REPORT: Job () {
-    group_reporting: switch, "Report all workers of a group in one entry";
-    unified_rw_reporting => unified: words("HOW", "none" = Unified::Apart, "0" = Unified::Apart,
-            "mixed" = Unified::Mixed, "1" = Unified::Mixed, "both" = Unified::Both,
-            "2" = Unified::Both) = "none",
+    group_reporting => report.group_reporting: switch, "Report all workers of a group in one entry";
+    unified_rw_reporting => report.unified: words("HOW", "none" = Unified::Apart,
+            "0" = Unified::Apart, "mixed" = Unified::Mixed, "1" = Unified::Mixed,
+            "both" = Unified::Both, "2" = Unified::Both) = "none",
         "none (0): rows for reads and for writes; mixed (1): one row; both (2)";
-    percentile_list: of("PERCENT:...", Given::percentiles)
+    percentile_list => report.percentiles: of("PERCENT:...", Given::percentiles)
             = "1:5:10:20:30:40:50:60:70:80:90:95:99:99.5:99.9:99.95:99.99",
         "Percentiles to report, separated by colons";
-    clat_percentiles: flag = "1", "Report percentiles of completion latency";
-    lat_percentiles: flag = "0", "Report percentiles of total latency";
-    slat_percentiles: flag = "0", "Report percentiles of submission latency";
-    write_bw_log => logs.bandwidth: log, "Log bandwidth to PREFIX_bw.N.log";
-    write_iops_log => logs.iops: log, "Log operations per second to PREFIX_iops.N.log";
-    write_lat_log => logs.latency: log,
+    clat_percentiles => report.clat_percentiles: flag = "1",
+        "Report percentiles of completion latency";
+    lat_percentiles => report.lat_percentiles: flag = "0", "Report percentiles of total latency";
+    slat_percentiles => report.slat_percentiles: flag = "0",
+        "Report percentiles of submission latency";
+    write_bw_log => report.logs.bandwidth: log, "Log bandwidth to PREFIX_bw.N.log";
+    write_iops_log => report.logs.iops: log, "Log operations per second to PREFIX_iops.N.log";
+    write_lat_log => report.logs.latency: log,
         "Log latencies to PREFIX_lat.N.log, _slat.N.log, _clat.N.log";
-    write_hist_log => logs.histogram: log, "Log histograms of latency to PREFIX_clat_hist.N.log";
-    log_avg_msec => logs.average: of("TIME", milliseconds) = "0",
+    write_hist_log => report.logs.histogram: log,
+        "Log histograms of latency to PREFIX_clat_hist.N.log";
+    log_avg_msec => report.logs.average: of("TIME", milliseconds) = "0",
         "Average log entries over this time (ms); 0: a line per operation";
-    log_hist_msec => logs.histogram_every: time(ms), "Interval between logged histograms";
-    log_offset => logs.offsets: flag = "0", "Add a column of offsets to logs";
+    log_hist_msec => report.logs.histogram_every: time(ms), "Interval between logged histograms";
+    log_offset => report.logs.offsets: flag = "0", "Add a column of offsets to logs";
 }}
 
 fn percentile(g: Given<'_>) -> Result<f64, String> {

@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use rbench_core::memory::MemoryKind;
 use rbench_core::{By, Call, EngineOptions};
-use rbench_plan::spec::fio::{Cmdprio, Settings, SyncMode};
+use rbench_plan::jobs::SyncMode;
+use rbench_plan::spec::fio::{Cmdprio, Settings};
 
 use super::{Given, Refused, text};
 use rbench_plan::given::one_of;
@@ -13,34 +14,42 @@ options! {
     /// Engines and how they issue operations.
     ENGINE: Job () {
     ioengine: set("NAME", engine) = "psync", "I/O engine, one of those listed by --enghelp";
-    iodepth: number(1) = "1", "Requests in flight per worker (libaio, io_uring, posixaio)";
-    iodepth_batch | iodepth_batch_submit: number = "1",
+    iodepth => plan.depth: number(1) = "1",
+        "Requests in flight per worker (libaio, io_uring, posixaio)";
+    iodepth_batch | iodepth_batch_submit => plan.batch_submit: number = "1",
         "Requests to submit at a time; 0: as many as iodepth";
-    iodepth_batch_complete_min | iodepth_batch_complete: number = "1",
+    iodepth_batch_complete_min | iodepth_batch_complete => plan.batch_complete_min: number = "1",
         "Reap at least this many completions at a time";
-    iodepth_batch_complete_max: number = "iodepth_batch_complete_min",
+    iodepth_batch_complete_max => plan.batch_complete_max: number = "iodepth_batch_complete_min",
         "Reap up to this many completions before submitting more";
-    iodepth_low: number = "iodepth", "After iodepth is reached, submit again at this depth";
-    io_submit_mode => offload: words("HOW", "inline" = false, "offload" = true) = "inline",
+    iodepth_low => plan.depth_low: number = "iodepth",
+        "After iodepth is reached, submit again at this depth";
+    io_submit_mode => plan.submission.offload: words("HOW", "inline" = false,
+            "offload" = true) = "inline",
         "Who submits requests: worker (inline), iodepth threads (offload)";
-    serialize_overlap: flag = "0", "Let requests for overlapping blocks wait for each other";
-    direct: flag = "0", "Open files with O_DIRECT";
-    buffered => direct: of("0|1", |g| g.flag().map(|on| !on)) = "1", "Opposite of direct";
-    sync: words("HOW", "none" = SyncMode::None, "0" = SyncMode::None, "sync" = SyncMode::Sync,
-            "1" = SyncMode::Sync, "dsync" = SyncMode::Dsync) = "none",
+    serialize_overlap => plan.submission.serialize: flag = "0",
+        "Let requests for overlapping blocks wait for each other";
+    direct => plan.direct: flag = "0", "Open files with O_DIRECT";
+    buffered => plan.direct: contrary = "1", "Opposite of direct";
+    sync => plan.syncing.opens: words("HOW", "none" = SyncMode::None, "0" = SyncMode::None,
+            "sync" = SyncMode::Sync, "1" = SyncMode::Sync, "dsync" = SyncMode::Dsync) = "none",
         "Open files with: none (0), sync (1, O_SYNC), dsync (O_DSYNC)";
-    dsync => sync: words("0|1", "0" = SyncMode::None, "1" = SyncMode::Dsync) = "0",
+    dsync => plan.syncing.opens: words("0|1", "0" = SyncMode::None, "1" = SyncMode::Dsync) = "0",
         "Same as sync=dsync";
-    fsync: number = "0", "Call fsync after every N writes; 0: never";
-    fdatasync: number = "0", "Call fdatasync after every N writes; 0: never";
+    fsync => plan.syncing.fsync: number = "0", "Call fsync after every N writes; 0: never";
+    fdatasync => plan.syncing.fdatasync: number = "0",
+        "Call fdatasync after every N writes; 0: never";
     write_barrier | barrier: accept(number), "Accepted: no engine uses it, as in fio";
-    write_hint: words("HOW", "none" = 1, "short" = 2, "medium" = 3, "long" = 4, "extreme" = 5),
+    write_hint => plan.files.write_hint: words("HOW", "none" = 1, "short" = 2, "medium" = 3,
+            "long" = 4, "extreme" = 5),
         "Expected lifetime of data: none, short, medium, long, extreme";
-    end_fsync: flag = "0", "Call fsync after the last write, within the run time";
-    end_syncfs: flag = "0", "Like end_fsync, with one syncfs per file system";
-    sync_file_range: of("HOW[,...]:N", Given::range_sync),
+    end_fsync => plan.syncing.end_fsync: flag = "0",
+        "Call fsync after the last write, within the run time";
+    end_syncfs => plan.syncing.end_syncfs: flag = "0",
+        "Like end_fsync, with one syncfs per file system";
+    sync_file_range => plan.syncing.range: of("HOW[,...]:N", Given::range_sync),
         "Sync a range every N writes, with wait_before, write, wait_after";
-    fsync_on_close: flag = "0", "Call fsync before closing a file";
+    fsync_on_close => plan.syncing.fsync_on_close: flag = "0", "Call fsync before closing a file";
 }}
 
 options! {
@@ -89,8 +98,8 @@ pub const REFUSED: &[Refused] = refused! {
 options! {
     /// Written data.
     BUFFERS: Job () {
-    refill_buffers: switch, "Generate new data for every write";
-    scramble_buffers: flag = "1", "Change a few bytes for every write";
+    refill_buffers => plan.buffers.refill: switch, "Generate new data for every write";
+    scramble_buffers => plan.buffers.scramble: flag = "1", "Change a few bytes for every write";
     zero_buffers: switch, "Write zeros";
     buffer_pattern: of("PATTERN", Given::pattern),
         "Data to write: 0xBYTES, a number, \"text\", 'file', or several of these";
@@ -98,7 +107,7 @@ options! {
         "Compressible percentage of the data; new data for every write";
     buffer_compress_chunk: size = "512",
         "Chunk of data to which that percentage applies (bytes); 0: the block";
-    dedupe_percentage: percent = "0",
+    dedupe_percentage => plan.buffers.dedupe_percent: percent = "0",
         "Percentage of blocks that are copies; new data for every write";
     dedupe_mode => dedupe_working_set: words("HOW", "repeat" = false,
             "working_set" = true) = "repeat",
@@ -106,12 +115,13 @@ options! {
     dedupe_working_set_percentage: percent = "5",
         "Size of the working set, as a percentage of size";
     dedupe_global: flag = "0", "Share one working set among all jobs";
-    mem | iomem: of("KIND[:PATH]", memory) = "malloc",
+    mem | iomem: set("KIND[:PATH]", memory) = "malloc",
         "Memory of buffers: malloc, shm, shmhuge, mmap, mmaphuge, mmapshared";
-    "hugepage-size" => hugepage_size: size(1) = "2m", "Size of a huge page (bytes)";
-    iomem_align | mem_align: size = "the page",
+    "hugepage-size" => plan.memory.huge_page: size(1) = "2m", "Size of a huge page (bytes)";
+    iomem_align | mem_align => plan.memory.align: size = "the page",
         "Offset of the first buffer from a page start; others follow (bytes)";
-    lockmem: size = "0", "Memory to lock per worker, to make memory scarce (bytes)";
+    lockmem => plan.memory.locked: size = "0",
+        "Memory to lock per worker, to make memory scarce (bytes)";
 }}
 
 /// Sets the engine. An engine does not inherit options given for another engine.
@@ -134,8 +144,8 @@ fn nonvectored(g: Given<'_>) -> Result<bool, String> {
     }
 }
 
-/// Reads a kind of memory, and the file after a colon that some kinds map.
-fn memory(g: Given<'_>) -> Result<(MemoryKind, Option<PathBuf>), String> {
+/// Sets the kind of memory, and the file after a colon that some kinds map.
+fn memory(s: &mut Settings, g: Given<'_>) -> Result<(), String> {
     use MemoryKind::{Malloc, Mmap, MmapHuge, MmapShared, Shm, ShmHuge};
     let (word, file) = match g.text.split_once(':') {
         Some((word, file)) => (word, Some(PathBuf::from(file))),
@@ -151,6 +161,9 @@ fn memory(g: Given<'_>) -> Result<(MemoryKind, Option<PathBuf>), String> {
             Err(format!("{word}: a path must follow the colon"))
         }
         (Malloc | Shm | ShmHuge, Some(_)) => Err(format!("{word} takes no file")),
-        (kind, file) => Ok((kind, file)),
+        (kind, file) => {
+            (s.plan.memory.kind, s.plan.memory.file) = (kind, file);
+            Ok(())
+        }
     }
 }

@@ -14,7 +14,7 @@ options! {
     JOBS: Job () {
     name: starts_job("NAME"), "Start a job; options before the first one apply to all jobs";
     description: accept(of("TEXT", text)), "Description of the job, for the report";
-    numjobs: number = "1", "Workers (threads) of the job on each rank";
+    numjobs => plan.numjobs: number = "1", "Workers (threads) of the job on each rank";
     stonewall | wait_for_previous: switch, "Start when all jobs before this one have ended";
     wait_for: of("NAME", text), "Start when the named job and all running beside it have ended";
     new_group: switch, "Start a new group in the report";
@@ -34,7 +34,7 @@ options! {
         "Format of file names, with $jobname, $jobnum and $filenum";
     nrfiles | nr_files: number = "1", "Files per worker";
     openfiles: number = "all", "Maximum number of open files per worker";
-    file_service_type: of("HOW", service) = "roundrobin",
+    file_service_type => plan.files.service: of("HOW", service) = "roundrobin",
         "File order: roundrobin, random (:N operations each), sequential";
     size: of("SIZE|PERCENT%", Given::extent),
         "Bytes per worker, divided among its files; PERCENT%: of each file";
@@ -50,29 +50,34 @@ options! {
     file_append: flag = "0", "Write after the end of the files";
     overwrite: flag = "0", "Lay out files before writing them";
     create_serialize: accept(flag), "Accepted: files are laid out in parallel";
-    create_fsync: flag = "1", "Call fsync on laid-out files";
-    allow_file_create: flag = "1", "Create missing files; 0: all files must exist";
+    create_fsync => plan.files.create_fsync: flag = "1", "Call fsync on laid-out files";
+    allow_file_create => plan.files.may_create: flag = "1",
+        "Create missing files; 0: all files must exist";
     unique_filename: accept(flag), "Accepted: rbench has no network clients to distinguish";
     filetype: accept(words("KIND", "none" = (), "file" = (), "block" = (), "char" = ())),
         "Accepted: none, file, block, char; rbench detects the type";
-    create_on_open: flag = "0", "Create files when they are opened";
-    create_only: flag = "0", "Lay out files and do nothing else";
-    fallocate: words("HOW", "none" = Fallocate::None, "0" = Fallocate::None,
+    create_on_open => plan.files.create_on_open: flag = "0", "Create files when they are opened";
+    create_only => plan.files.create_only: flag = "0", "Lay out files and do nothing else";
+    fallocate => plan.files.fallocate: words("HOW", "none" = Fallocate::None, "0" = Fallocate::None,
             "native" = Fallocate::Native, "posix" = Fallocate::Posix, "1" = Fallocate::Posix,
             "keep" = Fallocate::Keep, "truncate" = Fallocate::Truncate) = "native",
         "How to reserve blocks: none, native, posix, keep, truncate";
-    pre_read: flag = "0", "Read all files once before the run, not timed";
-    invalidate: flag = "1", "Drop the files' pages from this host's page cache before each pass";
-    fadvise_hint: words("0|1", "0" = Advised::Nobody, "1" = Advised::Kernel(None),
-            "random" = Advised::Kernel(Some(true)), "sequential" = Advised::Kernel(Some(false))) = "1",
+    pre_read => plan.files.pre_read: flag = "0", "Read all files once before the run, not timed";
+    invalidate => plan.files.invalidate: flag = "1",
+        "Drop the files' pages from this host's page cache before each pass";
+    fadvise_hint => plan.files.advice: words("0|1", "0" = Advised::Nobody,
+            "1" = Advised::Kernel(None), "random" = Advised::Kernel(Some(true)),
+            "sequential" = Advised::Kernel(Some(false))) = "1",
         "Tell the kernel whether offsets are random or sequential";
-    unlink: flag = "0", "Remove the files at the end";
-    unlink_each_loop: flag = "0", "Remove the files before each repetition (loops)";
-    fill_device | fill_fs: flag = "0", "Write until the file system is full";
-    lockfile: words("HOW", "none" = FileLock::None, "exclusive" = FileLock::Exclusive,
-            "readwrite" = FileLock::ReadWrite) = "none",
+    unlink => plan.files.unlink: flag = "0", "Remove the files at the end";
+    unlink_each_loop => plan.files.unlink_each_loop: flag = "0",
+        "Remove the files before each repetition (loops)";
+    fill_device | fill_fs => plan.files.fill: flag = "0", "Write until the file system is full";
+    lockfile => plan.files.lock: words("HOW", "none" = FileLock::None,
+            "exclusive" = FileLock::Exclusive, "readwrite" = FileLock::ReadWrite) = "none",
         "Lock the file for each operation: none, exclusive, readwrite";
-    allow_mounted_write: flag = "0", "Write even to devices that are mounted or otherwise in use";
+    allow_mounted_write => plan.files.allow_mounted_write: flag = "0",
+        "Write even to devices that are mounted or otherwise in use";
 }}
 
 options! {
@@ -82,8 +87,9 @@ options! {
         "read, write, rw, trim, trimwrite, also rand...; :N: see rw_sequencer";
     rw_sequencer => rw_identical: words("HOW", "sequential" = false, "identical" = true) = "sequential",
         "With rw=rand...:N, offsets after a random one: sequential, identical";
-    rwmixread: percent = "50", "Percentage of reads in rw and randrw";
-    rwmixwrite => rwmixread: of("PERCENT", |g| g.percent().map(|writes| 100 - writes)) = "50",
+    rwmixread => plan.pattern.mix_read: percent = "50", "Percentage of reads in rw and randrw";
+    rwmixwrite => plan.pattern.mix_read:
+        of("PERCENT", |g| g.percent().map(|writes| 100 - writes)) = "50",
         "Percentage of writes in rw and randrw";
     bs | blocksize: each(size(1)) = "4k", "Block size of reads, writes, trims (bytes)";
     bsrange | blocksize_range: each(of("SIZE-SIZE", Given::range)),
@@ -95,7 +101,7 @@ options! {
     bs_is_seq_rand: switch, "Values of bs are for sequential,random instead of reads,writes";
     ba | blockalign => blockalign: each(size(1)) = "the smallest block",
         "Alignment of random offsets (bytes)";
-    random_distribution: of("HOW", Given::distribution) = "random",
+    random_distribution => plan.pattern.distribution: of("HOW", Given::distribution) = "random",
         "random, zipf:T, pareto:P, normal:D, zoned:A/S:..., sequence:N,...";
     random_sequence_stride: flag = "0", "Count blocks of a sequence from the end of its last round";
     random_generator => lfsr: words("NAME", "tausworthe" = false, "tausworthe64" = false,
@@ -117,8 +123,9 @@ options! {
 fn directories(s: &mut Settings, g: Given<'_>) -> Result<(), String> {
     let names = g.names().into_iter().filter(|name| !name.is_empty());
     let mut names = names.map(PathBuf::from);
-    s.directory = Some(names.next().ok_or("it must not be empty")?);
-    s.more_directories = names.collect();
+    let files = &mut s.plan.files;
+    files.directory = names.next().ok_or("it must not be empty")?;
+    files.more_directories = names.collect();
     Ok(())
 }
 
@@ -129,7 +136,7 @@ fn filenames(s: &mut Settings, g: Given<'_>) -> Result<(), String> {
     if names.iter().any(String::is_empty) {
         return Err("a name must not be empty".to_owned());
     }
-    let directory = s.directory.clone().unwrap_or_default();
+    let directory = s.plan.files.directory.clone();
     let all = s.filename.get_or_insert_default();
     for name in names {
         let mut known = all.iter().zip(&s.filename_directories);
@@ -143,7 +150,7 @@ fn filenames(s: &mut Settings, g: Given<'_>) -> Result<(), String> {
 
 /// Adds the files of a directory by name.
 fn opendir(s: &mut Settings, g: Given<'_>) -> Result<(), String> {
-    let directory = s.directory.clone().unwrap_or_default();
+    let directory = s.plan.files.directory.clone();
     let names = match g.files {
         // The caller lists the directory before the next reading.
         None => return Ok(()),

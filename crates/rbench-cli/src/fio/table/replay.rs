@@ -7,18 +7,23 @@ use super::{Given, text};
 options! {
     /// Logs of I/O.
     REPLAY: Job () {
-    write_iolog: of("FILE", text), "Record each worker's I/O for replay: FILE, FILE.1, ...";
-    read_iolog: of("LIST", logs), "Replay these I/O logs, which workers take in turn";
-    read_iolog_chunked: flag = "0", "Read the log in pieces during the replay";
-    replay_no_stall: flag = "0",
+    write_iolog => plan.iolog: of("FILE", text),
+        "Record each worker's I/O for replay: FILE, FILE.1, ...";
+    read_iolog => replay.logs: of("LIST", logs),
+        "Replay these I/O logs, which workers take in turn";
+    read_iolog_chunked => replay.chunked: flag = "0", "Read the log in pieces during the replay";
+    replay_no_stall => replay.stalls: contrary = "0",
         "Ignore the times of the log: replay one operation after the other";
-    replay_time_scale: of("PERCENT", |g| g.within(1, i32::MAX as u64)) = "100",
+    replay_time_scale => replay.speed: of("PERCENT", |g| g.within(1, i32::MAX as u64)) = "100",
         "Speed of the replay: 200 is twice as fast as recorded";
-    replay_redirect: of("FILE", text), "Replay all operations of the log on this file";
-    replay_scale: within(0, i32::MAX as u64) = "1", "Divide the log's offsets by this";
-    replay_align: of("SIZE", alignment) = "0",
+    replay_redirect => replay.redirect: of("FILE", text),
+        "Replay all operations of the log on this file";
+    replay_scale => replay.scale: within(0, i32::MAX as u64) = "1",
+        "Divide the log's offsets by this";
+    replay_align => replay.align: of("SIZE", alignment) = "0",
         "Round the log's offsets down to multiples of this power of 2";
-    replay_skip: of("LIST", skip), "Operations to leave out: read, write, trim, sync";
+    replay_skip => replay.skip: of("LIST", skip),
+        "Operations to leave out: read, write, trim, sync";
 }}
 
 /// Reads names between colons; none may be empty.

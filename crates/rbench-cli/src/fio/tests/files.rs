@@ -102,7 +102,7 @@ fn comments_blanks_and_line_ends_do_not_matter() {
     assert_eq!(names(&fio), ["a b"]);
     let settings = &fio.jobs[0].settings;
     assert_eq!(size(&fio.jobs[0]), Some(1 << 20));
-    assert_eq!(settings.refill_buffers, Some(true));
+    assert!(settings.plan.buffers.refill);
     let rw = settings.rw.expect("directions");
     assert!(rw.read && rw.write && rw.random);
 }
@@ -116,8 +116,8 @@ fn variables_and_keywords_are_put_in_and_sums_worked_out() {
     let [a, b, c] = fio.jobs.as_slice() else {
         panic!("{fio:?}")
     };
-    assert_eq!((size(a), a.settings.numjobs), (Some(2 << 20), Some(2)));
-    assert_eq!(a.settings.directory, Some("/t/2mx2m".into()));
+    assert_eq!((size(a), a.settings.plan.numjobs), (Some(2 << 20), 2));
+    assert_eq!(a.settings.plan.files.directory, PathBuf::from("/t/2mx2m"));
     assert_eq!(a.settings.filename_format.as_deref(), Some("n2"));
     assert_eq!((size(b), b.settings.bs.read), (Some(32_768), Some(1024)));
     assert_eq!(size(c), Some(3072));
@@ -125,8 +125,8 @@ fn variables_and_keywords_are_put_in_and_sums_worked_out() {
     let text = "[a]\nsize=(4k*2)\nruntime=60*2\niodepth=128*1\nramp_time=(1m + 30)\nnumjobs=2*$ncpus-1\n\
                 size=4k*$mb_memory\n";
     let settings = one(text).jobs[0].settings.clone();
-    assert_eq!((settings.iodepth, settings.numjobs), (Some(128), Some(3)));
-    assert_eq!(settings.runtime, Some(Nanos(120_000_000_000)));
+    assert_eq!((settings.plan.depth, settings.plan.numjobs), (128, 3));
+    assert_eq!(settings.plan.pace.runtime, Some(Nanos(120_000_000_000)));
     assert_eq!(settings.size, Some(Extent::Bytes(4 << 20)));
     each! { check_wrong:
         "[a]\nsize=(4*)\n" => &["'(4*)' is not a number or an expression"];
@@ -139,7 +139,7 @@ fn variables_and_keywords_are_put_in_and_sums_worked_out() {
 #[test]
 fn a_log_without_a_prefix_is_asked_for_in_a_file_only() {
     let fio = one("[a]\nwrite_bw_log\nwrite_lat_log=x\n");
-    let logs = &fio.jobs[0].settings.logs;
+    let logs = &fio.jobs[0].settings.report.logs;
     assert_eq!(logs.bandwidth.as_deref(), Some(""));
     assert_eq!(logs.latency.as_deref(), Some("x"));
     check_misuse("--name=a --write_bw_log", &["none was supplied"]);
@@ -215,7 +215,7 @@ fn files_that_patterns_name_are_read_too_and_include_nothing() {
     let (fio, _) = fio_of(read(&argv, &bare(&files))).expect("it is a run");
     let settings = &fio.jobs[0].settings;
     assert_eq!(settings.buffer_pattern.as_deref(), Some(&b"content"[..]));
-    let pattern = settings.verify_pattern.as_ref().map(|p| &p.bytes[..]);
+    let pattern = settings.layout.pattern.as_ref().map(|p| &p.bytes[..]);
     assert_eq!(pattern, Some(&b"\x01r"[..]));
 }
 

@@ -30,7 +30,7 @@ fn each<T: Clone>(read: T, other: T) -> Each<Option<T>> {
 
 pub const JOB_OPTIONS: &[JobSample] = samples! {
     "description=words";
-    "numjobs=4": numjobs = Some(4);
+    "numjobs=4": plan.numjobs = 4;
     "stonewall": stonewall = Some(true);
     "wait_for_previous": stonewall = Some(true);
     "wait_for=b": wait_for = Some("b".into());
@@ -38,7 +38,7 @@ pub const JOB_OPTIONS: &[JobSample] = samples! {
     "thread";
     "threads";
     "kb_base=1024";
-    "directory=/mnt/d": directory = Some("/mnt/d".into());
+    "directory=/mnt/d": plan.files.directory = "/mnt/d".into();
     "filename=a:b":
         filename = Some(vec!["a".into(), "b".into()]),
         filename_directories = vec![PathBuf::new(); 2];
@@ -55,40 +55,42 @@ pub const JOB_OPTIONS: &[JobSample] = samples! {
     "zoneskip=4k": zoneskip = Some(4096);
     "softrandommap";
     "allrandrepeat=1": allrandrepeat = Some(true);
-    "create_fsync=0": create_fsync = Some(false);
-    "allow_file_create=0": allow_file_create = Some(false);
+    "create_fsync=0": plan.files.create_fsync = false;
+    "allow_file_create=0": plan.files.may_create = false;
     "unique_filename=0";
     "filetype=file";
     "write_barrier=8";
     "barrier=8";
-    "write_hint=medium": write_hint = Some(3);
+    "write_hint=medium": plan.files.write_hint = Some(3);
     "dedupe_mode=working_set": dedupe_working_set = Some(true);
     "dedupe_working_set_percentage=7": dedupe_working_set_percentage = Some(7);
     "dedupe_global=1": dedupe_global = Some(true);
-    "mem=shm": mem = Some((MemoryKind::Shm, None));
-    "iomem=mmaphuge:/huge/m": mem = Some((MemoryKind::MmapHuge, Some("/huge/m".into())));
-    "hugepage-size=4m": hugepage_size = Some(4 << 20);
-    "iomem_align=512": iomem_align = Some(512);
-    "mem_align=1k": iomem_align = Some(1024);
-    "lockmem=1m": lockmem = Some(1 << 20);
-    "rate_iops_min=100,200": rate_iops_min = each(100, 200);
-    "rate_cycle=500": rate_cycle = Some(Nanos(500_000_000));
-    "ratecycle=1s": rate_cycle = Some(Nanos::SECOND);
-    "rate_ignore_thinktime=1": rate_ignore_thinktime = Some(true);
-    "thinktime_blocks_type=issue": thinktime_by_issue = Some(true);
-    "thinktime_iotime=2": thinktime_iotime = Some(Nanos(2_000_000_000));
-    "thinkcycles=1000": thinkcycles = Some(1000);
+    "mem=shm": plan.memory.kind = MemoryKind::Shm;
+    "iomem=mmaphuge:/huge/m":
+        plan.memory.kind = MemoryKind::MmapHuge,
+        plan.memory.file = Some("/huge/m".into());
+    "hugepage-size=4m": plan.memory.huge_page = 4 << 20;
+    "iomem_align=512": plan.memory.align = Some(512);
+    "mem_align=1k": plan.memory.align = Some(1024);
+    "lockmem=1m": plan.memory.locked = 1 << 20;
+    "rate_iops_min=100,200": plan.pace.rate_iops_min = each(100, 200);
+    "rate_cycle=500": plan.pace.rate_cycle = Nanos(500_000_000);
+    "ratecycle=2s": plan.pace.rate_cycle = Nanos(2_000_000_000);
+    "rate_ignore_thinktime=1": plan.pace.rate_ignores_think = true;
+    "thinktime_blocks_type=issue": plan.pace.think_by_issue = true;
+    "thinktime_iotime=2": plan.pace.think_after = Some(Nanos(2_000_000_000));
+    "thinkcycles=1000": plan.pace.think_cycles = 1000;
     "latency_run=1": latency_run = Some(true);
     "ignore_error=EIO:122,ENOSPC": ignore_error = [vec![5, 122], vec![28], Vec::new()];
     "opendir=d": filename = Some(vec!["d/a".into()]), filename_directories = vec![PathBuf::new()];
-    "verify_policy=fsynced": verify_fsynced = Some(true);
+    "verify_policy=fsynced": checks.synced_only = true;
     "filename_format=x.$jobnum": filename_format = Some("x.$jobnum".into());
     "nrfiles=1000": nrfiles = Some(1000);
     "nr_files=3": nrfiles = Some(3);
     "openfiles=2": openfiles = Some(2);
-    "file_service_type=random:4": file_service_type = Some(FileService::Random(4));
-    "file_service_type=sequential": file_service_type = Some(FileService::Sequential);
-    "file_service_type=roundrobin": file_service_type = Some(FileService::RoundRobin(1));
+    "file_service_type=random:4": plan.files.service = FileService::Random(4);
+    "file_service_type=sequential": plan.files.service = FileService::Sequential;
+    "file_service_type=roundrobin:2": plan.files.service = FileService::RoundRobin(2);
     "size=4G": size = Some(Extent::Bytes(4 << 30));
     "size=100%": size = Some(Extent::Percent(100));
     "filesize=4k": filesize = Some((4096, 4096));
@@ -100,32 +102,32 @@ pub const JOB_OPTIONS: &[JobSample] = samples! {
     "offset=25%": offset = Some(Extent::Percent(25));
     "offset_align=16k": offset_align = Some(16_384);
     "file_append=1": file_append = Some(true);
-    "unlink_each_loop=1": unlink_each_loop = Some(true);
-    "fill_device=1": fill_device = Some(true);
-    "fill_fs=1": fill_device = Some(true);
-    "lockfile=none": lockfile = Some(FileLock::None);
+    "unlink_each_loop=1": plan.files.unlink_each_loop = true;
+    "fill_device=1": plan.files.fill = true;
+    "fill_fs=1": plan.files.fill = true;
+    "lockfile=none": plan.files.lock = FileLock::None;
     "error_dump=1";
-    "end_syncfs=1": end_syncfs = Some(true);
+    "end_syncfs=1": plan.syncing.end_syncfs = true;
     "sync_file_range=wait_before,write:8":
-        sync_file_range = Some(RangeSync { every: 8, wait_before: true, write: true, wait_after: false });
+        plan.syncing.range = Some(RangeSync { every: 8, wait_before: true, write: true, wait_after: false });
     "fileoffset=2m": offset = Some(Extent::Bytes(2 << 20));
     "offset_increment=3m": offset_increment = Some(Extent::Bytes(3 << 20));
     "overwrite=1": overwrite = Some(true);
     "create_serialize=0";
-    "create_on_open=1": create_on_open = Some(true);
-    "create_only=1": create_only = Some(true);
-    "fallocate=none": fallocate = Some(Fallocate::None);
-    "fallocate=1": fallocate = Some(Fallocate::Posix);
-    "pre_read=1": pre_read = Some(true);
-    "invalidate=0": invalidate = Some(false);
-    "fadvise_hint=random": fadvise_hint = Some(Advised::Kernel(Some(true)));
-    "unlink=1": unlink = Some(true);
-    "allow_mounted_write=1": allow_mounted_write = Some(true);
+    "create_on_open=1": plan.files.create_on_open = true;
+    "create_only=1": plan.files.create_only = true;
+    "fallocate=none": plan.files.fallocate = Fallocate::None;
+    "fallocate=1": plan.files.fallocate = Fallocate::Posix;
+    "pre_read=1": plan.files.pre_read = true;
+    "invalidate=0": plan.files.invalidate = false;
+    "fadvise_hint=random": plan.files.advice = Advised::Kernel(Some(true));
+    "unlink=1": plan.files.unlink = true;
+    "allow_mounted_write=1": plan.files.allow_mounted_write = true;
     "rw=randrw": rw = Some(Directions::MIX.at_random());
     "readwrite=write": rw = Some(Directions::WRITE);
     "rw=randtrimwrite": rw = Some(Directions::TRIM_WRITE.at_random());
-    "rwmixread=80": rwmixread = Some(80);
-    "rwmixwrite=80": rwmixread = Some(20);
+    "rwmixread=80": plan.pattern.mix_read = 80;
+    "rwmixwrite=80": plan.pattern.mix_read = 20;
     "bs=128k": bs = both(131_072);
     "blocksize=4k,8k": bs = each(4096, 8192);
     "bsrange=4k-64k,8k-16k": bsrange = each((4096, 65_536), (8192, 16_384));
@@ -135,25 +137,25 @@ pub const JOB_OPTIONS: &[JobSample] = samples! {
     "blockalign=8k": blockalign = both(8192);
     "ba=,8k,": blockalign.write = Some(8192);
     "ba=,,4k": blockalign.trim = Some(4096);
-    "random_distribution=zipf:1.2": random_distribution = Some(Distribution::Zipf(1.2));
+    "random_distribution=zipf:1.2": plan.pattern.distribution = Distribution::Zipf(1.2);
     "percentage_random=50,20": percentage_random = each(50, 20);
     "norandommap": norandommap = Some(true);
     "randrepeat=0": randrepeat = Some(false);
     "randseed=0x89": randseed = Some(0x89);
-    "cpus_allowed=0-1,3": cpus_allowed = Some(vec![0, 1, 3]);
-    "cpumask=5": cpus_allowed = Some(vec![0, 2]);
-    "cpus_allowed_policy=split": cpus_split = Some(true);
-    "numa_cpu_nodes=0,2": numa_cpu_nodes = Some(Nodes::Some(vec![0, 2]));
-    "numa_mem_policy=interleave:all": numa_mem_policy = Some(MemoryPolicy::Interleave(Nodes::All));
-    "nice=-5": nice = Some(-5);
+    "cpus_allowed=0-1,3": plan.process.cpus = vec![0, 1, 3];
+    "cpumask=5": plan.process.cpus = vec![0, 2];
+    "cpus_allowed_policy=split": plan.process.split = true;
+    "numa_cpu_nodes=0,2": plan.process.nodes = Some(Nodes::Some(vec![0, 2]));
+    "numa_mem_policy=interleave:all": plan.process.memory = Some(MemoryPolicy::Interleave(Nodes::All));
+    "nice=-5": plan.process.nice = -5;
     "prio=3": prio = Some(3);
     "prioclass=1": prioclass = Some(1);
     "priohint=9": priohint = Some(9);
-    "uid=1000": uid = Some(1000);
-    "gid=100": gid = Some(100);
-    "comm=load": comm = Some("load".to_owned());
-    "exec_prerun=true": exec_prerun = Some("true".to_owned());
-    "exec_postrun=sync": exec_postrun = Some("sync".to_owned());
+    "uid=1000": plan.process.user = Some(1000);
+    "gid=100": plan.process.group = Some(100);
+    "comm=load": plan.process.name = Some("load".to_owned());
+    "exec_prerun=true": plan.process.before = Some("true".to_owned());
+    "exec_postrun=sync": plan.process.after = Some("sync".to_owned());
     "cmdprio_percentage=20,80": cmdprio.percentage = each(20, 80);
     "cmdprio_class=2": cmdprio.class = both(2);
     "cmdprio=7": cmdprio.level = both(7);
@@ -164,16 +166,16 @@ pub const JOB_OPTIONS: &[JobSample] = samples! {
             PrioritySplit { block: 8192, percent: 40, priority: None },
         ]);
     "ioengine=io_uring": ioengine = Some("io_uring".into());
-    "iodepth=32": iodepth = Some(32);
-    "iodepth_batch=8": iodepth_batch = Some(8);
-    "iodepth_batch_submit=0": iodepth_batch = Some(0);
-    "iodepth_batch_complete_min=4": iodepth_batch_complete_min = Some(4);
-    "iodepth_batch_complete_max=16": iodepth_batch_complete_max = Some(16);
-    "iodepth_low=8": iodepth_low = Some(8);
-    "io_submit_mode=offload": offload = Some(true);
-    "serialize_overlap=1": serialize_overlap = Some(true);
-    "lockfile=readwrite": lockfile = Some(FileLock::ReadWrite);
-    "iodepth_batch_complete=5": iodepth_batch_complete_min = Some(5);
+    "iodepth=32": plan.depth = 32;
+    "iodepth_batch=8": plan.batch_submit = 8;
+    "iodepth_batch_submit=0": plan.batch_submit = 0;
+    "iodepth_batch_complete_min=4": plan.batch_complete_min = 4;
+    "iodepth_batch_complete_max=16": plan.batch_complete_max = 16;
+    "iodepth_low=8": plan.depth_low = Some(8);
+    "io_submit_mode=offload": plan.submission.offload = true;
+    "serialize_overlap=1": plan.submission.serialize = true;
+    "lockfile=readwrite": plan.files.lock = FileLock::ReadWrite;
+    "iodepth_batch_complete=5": plan.batch_complete_min = 5;
     "hipri": engine_options.hipri = true;
     "hipri_percentage=30": engine_options.hipri_percentage = 30;
     "fixedbufs": engine_options.fixedbufs = Some(true);
@@ -188,27 +190,27 @@ pub const JOB_OPTIONS: &[JobSample] = samples! {
     "atomic=1": engine_options.atomic = true;
     "stat_type=lstat": engine_options.stat_type = Some(Call::Stat(By::Link));
     "userspace_reap": engine_options.userspace_reap = true;
-    "direct=1": direct = Some(true);
-    "buffered=0": direct = Some(true);
-    "sync=1": sync = Some(SyncMode::Sync);
-    "sync=dsync": sync = Some(SyncMode::Dsync);
-    "dsync=1": sync = Some(SyncMode::Dsync);
-    "fsync=8": fsync = Some(8);
-    "fdatasync=9": fdatasync = Some(9);
-    "end_fsync=1": end_fsync = Some(true);
-    "fsync_on_close=1": fsync_on_close = Some(true);
-    "refill_buffers": refill_buffers = Some(true);
-    "scramble_buffers=0": scramble_buffers = Some(false);
+    "direct=1": plan.direct = true;
+    "buffered=0": plan.direct = true;
+    "sync=1": plan.syncing.opens = SyncMode::Sync;
+    "sync=dsync": plan.syncing.opens = SyncMode::Dsync;
+    "dsync=1": plan.syncing.opens = SyncMode::Dsync;
+    "fsync=8": plan.syncing.fsync = 8;
+    "fdatasync=9": plan.syncing.fdatasync = 9;
+    "end_fsync=1": plan.syncing.end_fsync = true;
+    "fsync_on_close=1": plan.syncing.fsync_on_close = true;
+    "refill_buffers": plan.buffers.refill = true;
+    "scramble_buffers=0": plan.buffers.scramble = false;
     "zero_buffers=1": zero_buffers = Some(true);
     "buffer_pattern=0xdead\"x\"": buffer_pattern = Some(vec![0xde, 0xad, b'x']);
     "buffer_compress_percentage=50": buffer_compress_percentage = Some(50);
     "buffer_compress_chunk=4k": buffer_compress_chunk = Some(4096);
-    "dedupe_percentage=30": dedupe_percentage = Some(30);
-    "runtime=120": runtime = Some(Nanos(120_000_000_000));
-    "timeout=1m": runtime = Some(Nanos(60_000_000_000));
-    "time_based=1": time_based = Some(true);
-    "ramp_time=500ms": ramp_time = Some(Nanos(500_000_000));
-    "ramp_size=1m": ramp_size = Some(1 << 20);
+    "dedupe_percentage=30": plan.buffers.dedupe_percent = 30;
+    "runtime=120": plan.pace.runtime = Some(Nanos(120_000_000_000));
+    "timeout=1m": plan.pace.runtime = Some(Nanos(60_000_000_000));
+    "time_based=1": plan.pace.time_based = true;
+    "ramp_time=500ms": plan.pace.ramp = Nanos(500_000_000);
+    "ramp_size=1m": plan.pace.ramp_bytes = 1 << 20;
     "steadystate_check_interval=500ms": steadystate_check_interval = Some(Nanos(500_000_000));
     "ss_interval=2": steadystate_check_interval = Some(Nanos(2_000_000_000));
     "exitall": exitall = Some(true);
@@ -218,21 +220,21 @@ pub const JOB_OPTIONS: &[JobSample] = samples! {
     "flow_id=7": flow_id = Some(7);
     "flow_sleep=10": flow_sleep = Some(Nanos(10_000));
     "flow_watermark=8";
-    "startdelay=2": startdelay = Some(Nanos(2_000_000_000));
-    "loops=3": loops = Some(3);
-    "number_ios=1k": number_ios = Some(1024);
-    "rate=1m,": rate.read = Some(1 << 20);
-    "rate_iops=1000,500": rate_iops = each(1000, 500);
-    "rate_min=64k": rate_min = both(65_536);
-    "ratemin=32k": rate_min = both(32_768);
-    "rate_process=poisson": poisson = Some(true);
-    "thinktime=100": thinktime = Some(Nanos(100_000));
-    "thinktime_spin=1ms": thinktime_spin = Some(Nanos(1_000_000));
+    "startdelay=2": plan.pace.delay = Nanos(2_000_000_000);
+    "loops=3": plan.pace.loops = 3;
+    "number_ios=1k": plan.pace.number_ios = Some(1024);
+    "rate=1m,": plan.pace.rate_bytes.read = Some(1 << 20);
+    "rate_iops=1000,500": plan.pace.rate_iops = each(1000, 500);
+    "rate_min=64k": plan.pace.rate_min = both(65_536);
+    "ratemin=32k": plan.pace.rate_min = both(32_768);
+    "rate_process=poisson": plan.pace.poisson = true;
+    "thinktime=100": plan.pace.think = Nanos(100_000);
+    "thinktime_spin=1ms": plan.pace.think_spin = Nanos(1_000_000);
     "thinktime_blocks=16": thinktime_blocks = Some(16);
     "latency_target=250": latency_target = Some(Nanos(250_000));
     "latency_window=5s": latency_window = Some(Nanos(5_000_000_000));
     "latency_percentile=99.9": latency_percentile = Some(99.9);
-    "max_latency=2s": max_latency = Some(Nanos(2_000_000_000));
+    "max_latency=2s": plan.pace.latency_max = Some(Nanos(2_000_000_000));
     "steadystate=iops_slope:0.3%":
         steadystate = Some(Criterion { bandwidth: false, slope: true, limit: 0.3, percent: true });
     "ss=bw:1000":
@@ -249,77 +251,77 @@ pub const JOB_OPTIONS: &[JobSample] = samples! {
     "do_verify=0": do_verify = Some(false);
     "verify_interval=512": verify_interval = Some(512);
     "verify_pattern=0xff":
-        verify_pattern = Some(VerifyPattern { bytes: vec![0xff], offsets: Vec::new() });
-    "verify_fatal=1": verify_fatal = Some(true);
-    "verify_backlog=64": verify_backlog = Some(64);
+        layout.pattern = Some(VerifyPattern { bytes: vec![0xff], offsets: Vec::new() });
+    "verify_fatal=1": checks.fatal = true;
+    "verify_backlog=64": checks.backlog = Some(64);
     "verify_only": verify_only = Some(true);
-    "verify_pattern_interval=512": verify_pattern_interval = Some(512);
-    "verify_offset=100": verify_offset = Some(100);
-    "verify_header_seed=0": verify_header_seed = Some(false);
-    "verify_write_sequence=0": verify_write_sequence = Some(false);
-    "verify_dump=1": verify_dump = Some(true);
-    "verify_async=2": verify_async = Some(2);
-    "verify_async_cpus=0,2-4": verify_async_cpus = Some(vec![0, 2, 3, 4]);
+    "verify_pattern_interval=512": layout.pattern_interval = 512;
+    "verify_offset=100": layout.offset = 100;
+    "verify_header_seed=0": layout.seed = false;
+    "verify_write_sequence=0": layout.sequence = false;
+    "verify_dump=1": checks.dump = true;
+    "verify_async=2": checks.threads = 2;
+    "verify_async_cpus=0,2-4": checks.cpus = vec![0, 2, 3, 4];
     "trim_percentage=30": trim_percentage = Some(30);
     "trim_backlog=16": trim_backlog = Some(16);
     "trim_backlog_batch=4": trim_backlog_batch = Some(4);
-    "trim_verify_zero=0": trim_verify_zero = Some(false);
+    "trim_verify_zero=0": checks.trimmed_is_zero = false;
     "verify_backlog_batch=3": verify_backlog_batch = Some(3);
-    "verify_state_save=0": verify_state_save = Some(false);
-    "verify_state_load=1": verify_state_load = Some(true);
+    "verify_state_save=0": checks.save_state = false;
+    "verify_state_load=1": checks.load_state = true;
     "experimental_verify=1": experimental_verify = Some(true);
-    "verify_policy=completed": verify_fsynced = Some(false);
+    "verify_policy=completed": checks.synced_only = false;
     "verifysort=0";
     "verifysort_nr=64";
-    "group_reporting": group_reporting = Some(true);
-    "unified_rw_reporting=mixed": unified = Some(Unified::Mixed);
-    "unified_rw_reporting=2": unified = Some(Unified::Both);
-    "disk_util=0": disk_util = Some(false);
-    "log_store_compressed=1": logs.compressed = true;
-    "log_issue_time=1": logs.issue_time = true;
-    "percentile_list=99:50": percentile_list = Some(vec![99.0, 50.0]);
-    "clat_percentiles=0": clat_percentiles = Some(false);
-    "lat_percentiles=1": lat_percentiles = Some(true);
-    "write_iolog=t.log": write_iolog = Some("t.log".into());
-    "read_iolog=a:b\\:c": read_iolog = Some(vec!["a".into(), "b:c".into()]);
-    "read_iolog_chunked=1": read_iolog_chunked = Some(true);
-    "replay_no_stall=1": replay_no_stall = Some(true);
-    "replay_time_scale=50": replay_time_scale = Some(50);
-    "replay_redirect=/mnt/d/f": replay_redirect = Some("/mnt/d/f".into());
-    "replay_scale=4": replay_scale = Some(4);
-    "replay_align=4k": replay_align = Some(4096);
+    "group_reporting": report.group_reporting = true;
+    "unified_rw_reporting=mixed": report.unified = Unified::Mixed;
+    "unified_rw_reporting=2": report.unified = Unified::Both;
+    "disk_util=0": report.disks = false;
+    "log_store_compressed=1": report.logs.compressed = true;
+    "log_issue_time=1": report.logs.issue_time = true;
+    "percentile_list=99:50": report.percentiles = vec![99.0, 50.0];
+    "clat_percentiles=0": report.clat_percentiles = false;
+    "lat_percentiles=1": report.lat_percentiles = true;
+    "write_iolog=t.log": plan.iolog = Some("t.log".into());
+    "read_iolog=a:b\\:c": replay.logs = vec!["a".into(), "b:c".into()];
+    "read_iolog_chunked=1": replay.chunked = true;
+    "replay_no_stall=1": replay.stalls = false;
+    "replay_time_scale=50": replay.speed = 50;
+    "replay_redirect=/mnt/d/f": replay.redirect = Some("/mnt/d/f".into());
+    "replay_scale=4": replay.scale = 4;
+    "replay_align=4k": replay.align = 4096;
     "replay_skip=write,sync":
-        replay_skip = Some(Skip { write: true, sync: true, ..Skip::default() });
-    "write_bw_log=b": logs.bandwidth = Some("b".into());
-    "write_iops_log=i": logs.iops = Some("i".into());
-    "write_lat_log=l": logs.latency = Some("l".into());
-    "write_hist_log=h": logs.histogram = Some("h".into());
-    "log_avg_msec=100": logs.average = Nanos(100_000_000);
-    "log_hist_msec=1000": logs.histogram_every = Nanos(1_000_000_000);
-    "log_offset=1": logs.offsets = true;
+        replay.skip = Skip { write: true, sync: true, ..Skip::default() };
+    "write_bw_log=b": report.logs.bandwidth = Some("b".into());
+    "write_iops_log=i": report.logs.iops = Some("i".into());
+    "write_lat_log=l": report.logs.latency = Some("l".into());
+    "write_hist_log=h": report.logs.histogram = Some("h".into());
+    "log_avg_msec=100": report.logs.average = Nanos(100_000_000);
+    "log_hist_msec=1000": report.logs.histogram_every = Nanos(1_000_000_000);
+    "log_offset=1": report.logs.offsets = true;
     "rw=read:-4k": rw = Some(Directions::READ), rw_number = Some(-4096);
-    "slat_percentiles=1": slat_percentiles = Some(true);
-    "stats=0": stats = Some(false);
-    "disable_lat=1": disable_lat = Some(true);
-    "disable_clat=1": disable_clat = Some(true);
-    "disable_slat=1": disable_slat = Some(true);
-    "disable_bw_measurement=1": disable_bw = Some(true);
-    "disable_bw=0": disable_bw = Some(false);
+    "slat_percentiles=1": report.slat_percentiles = true;
+    "stats=0": report.left_out.all = true;
+    "disable_lat=1": report.left_out.lat = true;
+    "disable_clat=1": report.left_out.clat = true;
+    "disable_slat=1": report.left_out.slat = true;
+    "disable_bw_measurement=1": report.left_out.samples = true;
+    "disable_bw=1": report.left_out.samples = true;
     "gtod_reduce=1": gtod_reduce = Some(true);
     "clocksource=cpu": clocksource = Some("cpu".into());
-    "job_start_clock_id=1": job_start_clock = Some(1);
+    "job_start_clock_id=1": report.job_start_clock = 1;
     "bwavgtime=100": bwavgtime = Some(Nanos(100_000_000));
     "iopsavgtime=2s": iopsavgtime = Some(Nanos(2_000_000_000));
-    "unit_base=1": bits = Some(true);
-    "significant_figures=10": significant_figures = Some(10);
-    "per_job_logs=0": logs.one_file = true;
-    "log_window_value=both": logs.values = rbench_plan::jobs::WindowValue::Both;
-    "log_max_value=1": logs.values = rbench_plan::jobs::WindowValue::Max;
-    "log_prio=1": logs.priority = true;
-    "log_hist_coarseness=6": logs.coarseness = 6;
-    "log_unix_epoch=1": logs.of_clock = true;
-    "log_alternate_epoch=1": logs.of_clock = true;
-    "log_alternate_epoch_clock_id=1": logs.clock = 1;
+    "unit_base=1": report.bits = true;
+    "significant_figures=10": report.significant_figures = 10;
+    "per_job_logs=0": report.logs.one_file = true;
+    "log_window_value=both": report.logs.values = rbench_plan::jobs::WindowValue::Both;
+    "log_max_value=1": report.logs.values = rbench_plan::jobs::WindowValue::Max;
+    "log_prio=1": report.logs.priority = true;
+    "log_hist_coarseness=6": report.logs.coarseness = 6;
+    "log_unix_epoch=1": report.logs.of_clock = true;
+    "log_alternate_epoch=1": report.logs.of_clock = true;
+    "log_alternate_epoch_clock_id=1": report.logs.clock = 1;
     "log_entries=2k";
     "log_compression=1m";
     "log_compression_cpus=0-1";
@@ -450,7 +452,18 @@ fn no_option_is_without_a_sample_and_no_field_without_an_option() {
         all.push(format!("{}={value}", option.name));
     }
     let all = format!("--name=a --{} --rate=1m --ba=4k", all.join(" --"));
-    let shown = format!("{:?}", jobs(&all)[0].settings);
+    let settings = &jobs(&all)[0].settings;
+    // The plan has fields of its own.
+    let plan = [
+        format!("{:?}", settings.plan),
+        format!("{:?}", settings.report),
+        format!("{:?}", settings.checks),
+        format!("{:?}", settings.replay),
+    ];
+    let whole = format!("{settings:?}");
+    let shown = plan
+        .iter()
+        .fold(whole, |shown, part| shown.replace(part, ""));
     assert!(!shown.contains("None,"), "{shown}");
 }
 
@@ -459,31 +472,31 @@ fn the_command_lines_of_the_published_evaluations_are_read_as_they_were_meant() 
     const LINES: &[JobSample] = samples! {
         "--name=big-write --directory=D --rw=write --refill_buffers --bs=4M --size=4G --numjobs=4 \
          --end_fsync=1 --group_reporting":
-            directory = Some("D".into()), rw = Some(Directions::WRITE),
-            refill_buffers = Some(true), bs = both(4 << 20), size = Some(Extent::Bytes(4 << 30)),
-            numjobs = Some(4), end_fsync = Some(true), group_reporting = Some(true);
+            plan.files.directory = "D".into(), rw = Some(Directions::WRITE),
+            plan.buffers.refill = true, bs = both(4 << 20), size = Some(Extent::Bytes(4 << 30)),
+            plan.numjobs = 4, plan.syncing.end_fsync = true, report.group_reporting = true;
         "--name=big-file-rand-read --directory=D --rw=randread --refill_buffers --size=4G \
          --filename=randread.bin --bs=16k --pre_read=1":
-            directory = Some("D".into()), rw = Some(Directions::READ.at_random()),
-            refill_buffers = Some(true), size = Some(Extent::Bytes(4 << 30)),
+            plan.files.directory = "D".into(), rw = Some(Directions::READ.at_random()),
+            plan.buffers.refill = true, size = Some(Extent::Bytes(4 << 30)),
             filename = Some(vec!["randread.bin".into()]), filename_directories = vec!["D".into()],
-            bs = both(16 << 10), pre_read = Some(true);
+            bs = both(16 << 10), plan.files.pre_read = true;
         "--name=small-file-seq-write --directory=D --rw=write --file_service_type=sequential \
          --bs=128k --filesize=128k --nrfiles=1000 --numjobs=16":
-            directory = Some("D".into()), rw = Some(Directions::WRITE),
-            file_service_type = Some(FileService::Sequential), bs = both(128 << 10),
-            filesize = Some((128 << 10, 128 << 10)), nrfiles = Some(1000), numjobs = Some(16);
+            plan.files.directory = "D".into(), rw = Some(Directions::WRITE),
+            plan.files.service = FileService::Sequential, bs = both(128 << 10),
+            filesize = Some((128 << 10, 128 << 10)), nrfiles = Some(1000), plan.numjobs = 16;
         "-directory=D -ioengine=psync -rw=randread -bs=4k -direct=1 -group_reporting=1 -fallocate=none \
          -time_based=1 -runtime=120 -name=test_file_c1 -numjobs=64 -nrfiles=1 -size=10G":
-            directory = Some("D".into()), ioengine = Some("psync".into()),
-            rw = Some(Directions::READ.at_random()), bs = both(4096), direct = Some(true),
-            group_reporting = Some(true), fallocate = Some(Fallocate::None),
-            time_based = Some(true), runtime = Some(Nanos(120_000_000_000)), numjobs = Some(64),
+            plan.files.directory = "D".into(), ioengine = Some("psync".into()),
+            rw = Some(Directions::READ.at_random()), bs = both(4096), plan.direct = true,
+            report.group_reporting = true, plan.files.fallocate = Fallocate::None,
+            plan.pace.time_based = true, plan.pace.runtime = Some(Nanos(120_000_000_000)), plan.numjobs = 64,
             nrfiles = Some(1), size = Some(Extent::Bytes(10 << 30));
         "--name=big-file-multi-read --directory=D --rw=read --refill_buffers --bs=256k --size=4G \
          --numjobs=8":
-            directory = Some("D".into()), rw = Some(Directions::READ), refill_buffers = Some(true),
-            bs = both(256 << 10), size = Some(Extent::Bytes(4 << 30)), numjobs = Some(8);
+            plan.files.directory = "D".into(), rw = Some(Directions::READ), plan.buffers.refill = true,
+            bs = both(256 << 10), size = Some(Extent::Bytes(4 << 30)), plan.numjobs = 8;
     };
     for (text, change) in LINES {
         let mut expect = Settings::default();

@@ -14,8 +14,8 @@ fn told(options: &str, ranks: &[u32]) -> (Outcome, String) {
     let dir = tempdir();
     let line = format!("--name=a --rw=write --size=16k {options}");
     let (mut jobs, _) = fio(&line);
-    jobs.jobs[0].settings.exec_prerun = Some(WHO.to_owned());
-    jobs.jobs[0].settings.exec_postrun = Some("echo after; wc -c < a.0.0; false".to_owned());
+    jobs.jobs[0].settings.plan.process.before = Some(WHO.to_owned());
+    jobs.jobs[0].settings.plan.process.after = Some("echo after; wc -c < a.0.0; false".to_owned());
     let mut run = Run::fio(ranks, dir.path(), jobs);
     // Other users may write there.
     fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o777)).expect("opened");

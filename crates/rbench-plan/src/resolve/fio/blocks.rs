@@ -4,10 +4,7 @@ use super::super::PlanError;
 use super::super::blocks::Options;
 use crate::jobs::{BlockSizes, Each, Files, Pattern};
 use crate::pattern::smallest;
-use crate::spec::fio::{Settings, Split};
-
-/// Block size without an option.
-const BLOCK: u64 = 4096;
+use crate::spec::fio::{BLOCK, Settings, Split};
 
 /// Blocks and places of O_DIRECT are multiples of it at least.
 const SECTOR: u64 = 512;

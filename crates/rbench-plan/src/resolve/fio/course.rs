@@ -20,7 +20,7 @@ pub(super) fn course(
         refuse!("zonemode=strided cannot be combined with a number after rw");
     }
     let sequence_moves_on = s.random_sequence_stride.unwrap_or(false);
-    let is_sequence = matches!(s.random_distribution, Some(Distribution::Sequence(_)));
+    let is_sequence = matches!(s.plan.pattern.distribution, Distribution::Sequence(_));
     if sequence_moves_on && !is_sequence {
         refuse!("random_sequence_stride needs random_distribution=sequence");
     }

@@ -24,7 +24,7 @@ pub(super) fn engine(
     notes: &mut Vec<String>,
 ) -> Result<(String, u32), PlanError> {
     let name = s.ioengine.as_deref().unwrap_or("psync");
-    let depth = s.iodepth.unwrap_or(1);
+    let depth = s.plan.depth;
     let Some((_, most)) = facts.engines.iter().find(|(known, _)| *known == name) else {
         let known: Vec<&str> = facts.engines.iter().map(|(name, _)| *name).collect();
         let known = known.join(", ");
@@ -34,7 +34,7 @@ pub(super) fn engine(
         refuse!("ioengine={name} is unknown: use one of {known}");
     };
     refuse_if!(depth == 0 => "iodepth must be at least 1");
-    if s.offload == Some(true) {
+    if s.plan.submission.offload {
         refuse_if! {
             NameEngine::named(name).is_some() =>
                 "io_submit_mode=offload: ioengine={name} performs one operation at a time";
@@ -59,11 +59,7 @@ pub(super) fn engine(
 
 /// The options of `engine`. fio knows an option of engines only once such an engine
 /// is given.
-pub(super) fn options(
-    s: &Settings,
-    engine: &str,
-    direct: bool,
-) -> Result<EngineOptions, PlanError> {
+pub(super) fn options(s: &Settings, engine: &str) -> Result<EngineOptions, PlanError> {
     for (option, engines) in &s.of_engines {
         if !engines.contains(&engine) {
             let engines = engines.join(", ");
@@ -72,24 +68,21 @@ pub(super) fn options(
     }
     Ok(EngineOptions {
         // Direct transfers are not cached anyway, and have no such flag.
-        uncached: s.engine_options.uncached && !direct,
+        uncached: s.engine_options.uncached && !s.plan.direct,
         ..s.engine_options
     })
 }
 
 /// The memory of the buffers, and of locked pages.
 pub(super) fn memory(s: &Settings) -> Result<Memory, PlanError> {
-    let (kind, file) = s.mem.clone().unwrap_or_default();
-    if kind == MemoryKind::MmapHuge && file.is_none() {
+    let given = &s.plan.memory;
+    if given.kind == MemoryKind::MmapHuge && given.file.is_none() {
         refuse!("mem=mmaphuge needs the path of a file on hugetlbfs: mem=mmaphuge:/path/to/file");
     }
-    let huge_page = s.hugepage_size.unwrap_or(Memory::HUGE_PAGE);
+    let huge_page = given.huge_page;
     refuse_if!(!huge_page.is_power_of_two() => "hugepage-size={huge_page}: not a power of 2");
     Ok(Memory {
-        kind,
-        file,
-        align: s.iomem_align.filter(|align| *align > 0),
-        huge_page,
-        locked: s.lockmem.unwrap_or(0),
+        align: given.align.filter(|align| *align > 0),
+        ..given.clone()
     })
 }

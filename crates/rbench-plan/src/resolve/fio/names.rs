@@ -10,18 +10,16 @@ use rbench_core::operations::NameEngine;
 
 use super::super::PlanError;
 use crate::jobs::{Course, Distribution, Each, FileService, JobPlan};
-use crate::spec::fio::Settings;
 
 /// Makes `plan` one of operations on names.
 pub(super) fn of_names(
     plan: &mut JobPlan,
     names: &NameEngine,
-    s: &Settings,
     notes: &mut Vec<String>,
 ) -> Result<(), PlanError> {
     let engine = plan.engine.clone();
     let unit = super::smallest_block(&plan.pattern);
-    refuse_data(plan, s)?;
+    refuse_data(plan)?;
     passes(plan, names.op, notes)?;
     refuse_if! {
         plan.files.count > i32::MAX as u64 =>
@@ -83,7 +81,7 @@ pub(super) fn of_names(
 }
 
 /// Refuses options that need data.
-fn refuse_data(plan: &JobPlan, s: &Settings) -> Result<(), PlanError> {
+fn refuse_data(plan: &JobPlan) -> Result<(), PlanError> {
     let engine = &plan.engine;
     refuse_if! {
         plan.verify.is_some() => "verify: ioengine={engine} moves no data to verify";
@@ -96,10 +94,9 @@ fn refuse_data(plan: &JobPlan, s: &Settings) -> Result<(), PlanError> {
     ] {
         refuse_if!(on => "{option}: ioengine={engine} writes no data");
     }
-    for (option, every) in [("fsync", s.fsync), ("fdatasync", s.fdatasync)] {
-        if every.is_some_and(|every| every > 0) {
-            refuse!("{option}: ioengine={engine} writes no data to sync");
-        }
+    let syncing = &plan.syncing;
+    for (option, every) in [("fsync", syncing.fsync), ("fdatasync", syncing.fdatasync)] {
+        refuse_if!(every > 0 => "{option}: ioengine={engine} writes no data to sync");
     }
     Ok(())
 }

@@ -56,10 +56,10 @@ pub(super) fn parts(
             (smallest, smallest)
         }
         (None, Some(total)) => (total / count, total / count),
-        (None, None) if s.fill_device == Some(true) => (ENDLESS, ENDLESS),
+        (None, None) if s.plan.files.fill => (ENDLESS, ENDLESS),
         (None, None) => (0, 0),
     };
-    if s.fill_device == Some(true) {
+    if s.plan.files.fill {
         fills(s, pattern)?;
     }
     if size != (0, 0) && size.0 < smallest {
@@ -173,9 +173,9 @@ fn fills(s: &Settings, pattern: &Pattern) -> Result<(), PlanError> {
     refuse_if! {
         pattern.directions.read || pattern.directions.random =>
             "fill_device needs rw=write: it fills the file system sequentially";
-        s.create_only == Some(true) || s.overwrite == Some(true) =>
+        s.plan.files.create_only || s.overwrite == Some(true) =>
             "fill_device cannot be combined with create_only or overwrite: nothing is laid out";
-        s.time_based == Some(true) =>
+        s.plan.pace.time_based =>
             "fill_device cannot be combined with time_based: it ends when the file system is full";
     }
     Ok(())
@@ -188,7 +188,7 @@ fn appends(s: &Settings, pattern: &Pattern) -> Result<(), PlanError> {
             "file_append needs a job that only writes: nothing can be read after the end of a file";
         s.filesize.is_none() && !matches!(s.size, Some(Extent::Bytes(1..))) =>
             "file_append needs size, the number of bytes to append";
-        s.create_only == Some(true) || s.overwrite == Some(true) =>
+        s.plan.files.create_only || s.overwrite == Some(true) =>
             "file_append cannot be combined with create_only or overwrite: nothing is laid out after the end";
     }
     Ok(())

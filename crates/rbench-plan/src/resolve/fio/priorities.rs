@@ -58,7 +58,7 @@ pub(super) fn priorities(
     };
     // Like in fio, a direction that the job does not have draws none, even if verification reads. A
     // log that is replayed may have both.
-    let of = |direction, does| match does || s.read_iolog.is_some() {
+    let of = |direction, does| match does || !s.replay.logs.is_empty() {
         true => shares(direction),
         false => Vec::new(),
     };

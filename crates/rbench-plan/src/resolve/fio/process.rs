@@ -8,7 +8,8 @@ use crate::spec::fio::Settings;
 
 /// From a job's options.
 pub(super) fn process(s: &Settings) -> Result<Process, PlanError> {
-    if s.cpus_allowed.is_some() && s.numa_cpu_nodes.is_some() {
+    let given = &s.plan.process;
+    if !given.cpus.is_empty() && given.nodes.is_some() {
         refuse!("cpus_allowed and numa_cpu_nodes cannot be combined");
     }
     let io_priority = match (s.prioclass, s.prio, s.priohint) {
@@ -24,16 +25,7 @@ pub(super) fn process(s: &Settings) -> Result<Process, PlanError> {
         }
     };
     Ok(Process {
-        name: s.comm.clone(),
-        cpus: s.cpus_allowed.clone().unwrap_or_default(),
-        nodes: s.numa_cpu_nodes.clone(),
-        split: s.cpus_split.unwrap_or(false),
-        memory: s.numa_mem_policy.clone(),
-        nice: s.nice.unwrap_or(0),
         io_priority,
-        user: s.uid,
-        group: s.gid,
-        before: s.exec_prerun.clone(),
-        after: s.exec_postrun.clone(),
+        ..given.clone()
     })
 }

@@ -13,34 +13,33 @@ pub(super) fn replay(
     readonly: bool,
     notes: &mut Vec<String>,
 ) -> Result<JobPlan, PlanError> {
-    let Some(logs) = s.read_iolog.clone() else {
-        plan.iolog.clone_from(&s.write_iolog);
+    if s.replay.logs.is_empty() {
         if plan.names.is_some() && plan.iolog.is_some() {
             refuse!("write_iolog: an I/O log cannot record this engine's operations on names");
         }
         return Ok(plan);
-    };
+    }
     if let Some(option) = unfit(&plan, s) {
         refuse!("read_iolog and {option} cannot be combined");
     }
     refuse_if!(plan.names.is_some() => "read_iolog needs an engine that moves data");
     let below = &plan.files.directory;
-    let redirect = s.replay_redirect.as_ref();
+    let redirect = s.replay.redirect.as_ref();
     if let Some(name) = redirect.filter(|name| !below.as_os_str().is_empty() && climbs(name)) {
         refuse!(
             "replay_redirect: {name} is outside of the directory {}",
             below.display()
         );
     }
-    let repeats = s.loops.is_some_and(|loops| loops > 1) || plan.pace.time_based;
+    let repeats = plan.pace.loops > 1 || plan.pace.time_based;
     let without = [
-        (s.write_iolog.is_some(), "write_iolog"),
+        (plan.iolog.take().is_some(), "write_iolog"),
         (repeats, "loops and time_based"),
     ];
     for (_, option) in without.iter().filter(|(given, _)| *given) {
         notes.push(format!("read_iolog ignores {option}, as fio does"));
     }
-    let mut skip = s.replay_skip.unwrap_or_default();
+    let mut skip = s.replay.skip;
     if readonly {
         notes.push("--readonly: writes and trims of the log are left out".to_owned());
         skip = Skip {
@@ -74,17 +73,13 @@ pub(super) fn replay(
     plan.pace.time_based = false;
     plan.files.size = (0, 0);
     plan.replay = Some(Replay {
-        logs,
-        chunked: s.read_iolog_chunked.unwrap_or(false),
-        stalls: !s.replay_no_stall.unwrap_or(false) && !checks,
-        speed: s.replay_time_scale.unwrap_or(100),
-        redirect: s.replay_redirect.clone(),
+        stalls: s.replay.stalls && !checks,
         below: plan.files.directory.clone(),
-        scale: s.replay_scale.unwrap_or(1).max(1),
-        align: s.replay_align.unwrap_or(1).max(1),
+        scale: s.replay.scale.max(1),
+        align: s.replay.align.max(1),
         skip,
         verify_interval: s.verify_interval,
-        found: None,
+        ..s.replay.clone()
     });
     Ok(plan)
 }

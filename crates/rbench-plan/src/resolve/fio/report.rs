@@ -6,17 +6,8 @@ use crate::jobs::{FioReport, JobPlan, LeftOut, Logs, WindowValue};
 use crate::resolve::PlanError;
 use crate::spec::fio::{Job, Settings};
 
-/// Percentiles that are reported when no list is given.
-const PERCENTILES: [f64; 17] = [
-    1.0, 5.0, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0, 95.0, 99.0, 99.5, 99.9, 99.95,
-    99.99,
-];
-
 /// Length of a sample of bandwidth or operations per second, as in fio.
 const SAMPLED_EVERY: Nanos = Nanos(500_000_000);
-
-/// Digits of the normal output, as in fio.
-const FIGURES: u32 = 4;
 
 /// The report of `job`, which belongs to `group`.
 pub(super) fn report(job: &Job, group: u32, notes: &mut Vec<String>) -> FioReport {
@@ -30,22 +21,12 @@ pub(super) fn report(job: &Job, group: u32, notes: &mut Vec<String>) -> FioRepor
     }
     FioReport {
         group,
-        group_reporting: s.group_reporting.unwrap_or(false),
-        logs: logs(&s.logs, &job.name),
+        logs: logs(&s.report.logs, &job.name),
         percentiles: percentiles(s),
-        clat_percentiles: s.clat_percentiles.unwrap_or(true),
-        lat_percentiles: s.lat_percentiles.unwrap_or(false),
-        slat_percentiles: s.slat_percentiles.unwrap_or(false),
-        significant_figures: s.significant_figures.unwrap_or(FIGURES),
-        bits: s.bits.unwrap_or(false),
         left_out: left_out(s),
-        io_unit: None,
-        job_start_clock: s.job_start_clock.unwrap_or(0),
         sampled_every: [every(s.bwavgtime), every(s.iopsavgtime)],
-        unified: s.unified.unwrap_or_default(),
-        disks: s.disk_util.unwrap_or(true),
-        moved_every: Nanos(0),
         options: job.options.clone(),
+        ..s.report.clone()
     }
 }
 
@@ -79,7 +60,7 @@ pub(super) fn log_together(rounds: &mut [Vec<JobPlan>]) {
 
 /// Checks that logs can be written as requested.
 pub(super) fn check_logs(s: &Settings) -> Result<(), PlanError> {
-    let logs = &s.logs;
+    let logs = &s.report.logs;
     if logs.histogram.is_some() && logs.histogram_every.0 == 0 {
         refuse!("write_hist_log needs log_hist_msec, the time between two histograms");
     }
@@ -97,22 +78,21 @@ pub(super) fn check_logs(s: &Settings) -> Result<(), PlanError> {
 
 /// `gtod_reduce` is all of them but `stats`.
 fn left_out(s: &Settings) -> LeftOut {
-    let reduced = s.gtod_reduce.unwrap_or(false);
-    let off = |one: Option<bool>| reduced || one.unwrap_or(false);
-    LeftOut {
-        all: s.stats == Some(false),
-        slat: off(s.disable_slat),
-        clat: off(s.disable_clat),
-        lat: off(s.disable_lat),
-        samples: off(s.disable_bw),
+    let given = s.report.left_out;
+    match s.gtod_reduce {
+        Some(true) => LeftOut {
+            all: given.all,
+            slat: true,
+            clat: true,
+            lat: true,
+            samples: true,
+        },
+        Some(false) | None => given,
     }
 }
 
 fn percentiles(s: &Settings) -> Vec<f64> {
-    let mut list = s
-        .percentile_list
-        .clone()
-        .unwrap_or_else(|| PERCENTILES.to_vec());
+    let mut list = s.report.percentiles.clone();
     list.sort_by(f64::total_cmp);
     list.dedup();
     list

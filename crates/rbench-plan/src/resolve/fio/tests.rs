@@ -3,8 +3,8 @@ use rbench_core::{EngineOptions, Nanos};
 
 use super::*;
 use crate::jobs::{
-    BlockSizes, Carries, Checksum, Directions, FioLayout, FioReport, Shares, Unified, Verify,
-    VerifyPattern, Whole, WindowValue,
+    Advised, BlockSizes, Carries, Checksum, Directions, Fallocate, FileService, FioLayout,
+    FioReport, Shares, Unified, Verify, VerifyPattern, Whole, WindowValue,
 };
 use crate::resolve::Plan;
 use crate::spec::fio::Check;
@@ -114,7 +114,7 @@ fn both<T: Copy>(value: T) -> Each<Option<T>> {
 
 #[test]
 fn a_jobs_name_steers_no_terminal() {
-    let many = job("a\u{1b}[2J\n", |s| s.numjobs = Some(5000));
+    let many = job("a\u{1b}[2J\n", |s| s.plan.numjobs = 5000);
     let why = jobs(vec![many]).expect_err("too many workers");
     let shown = why.contains("a\\u{1b}[2J\\n");
     assert!(!why.contains(char::is_control) && shown, "{why:?}");
@@ -124,10 +124,10 @@ fn a_jobs_name_steers_no_terminal() {
 fn files_that_the_user_names_are_not_removed_between_passes() {
     let named = |s: &mut Settings| {
         s.filename = Some(vec!["f".into()]);
-        s.unlink_each_loop = Some(true);
+        s.plan.files.unlink_each_loop = true;
     };
     check_refused(named, "unlink_each_loop and filename cannot be combined");
-    let plan = single(|s| s.unlink_each_loop = Some(true));
+    let plan = single(|s| s.plan.files.unlink_each_loop = true);
     assert!(plan.files.unlink_each_loop);
 }
 
@@ -174,7 +174,7 @@ fn rounds_begin_at_stonewalls_and_groups_at_new_groups_too() {
         },
         job("f", |s| {
             s.stonewall = Some(false);
-            s.numjobs = Some(5);
+            s.plan.numjobs = 5;
         }),
     ];
     let (plan, _) = jobs(fio).expect("six jobs");
@@ -218,7 +218,7 @@ fn seeds_are_those_of_every_run_unless_asked_otherwise() {
     let seed = |change: fn(&mut Settings)| single(change).pattern.seed;
     let usual = seed(|_| {});
     assert_eq!(usual, seed(|s| s.randseed = Some(0x89)));
-    assert_eq!(usual, seed(|s| s.numjobs = Some(64)));
+    assert_eq!(usual, seed(|s| s.plan.numjobs = 64));
     assert_ne!(usual, seed(|s| s.randseed = Some(5)));
     let other = seed(|s| s.randrepeat = Some(false));
     assert_ne!(usual, other);
@@ -281,7 +281,7 @@ fn what_lies_behind_the_end_that_a_file_can_have_is_refused() {
     // Four ranks: the last worker is the eighth.
     let ahead = |increment| {
         move |s: &mut Settings| {
-            s.numjobs = Some(2);
+            s.plan.numjobs = 2;
             s.offset_increment = Some(Extent::Bytes(increment));
         }
     };
@@ -315,9 +315,9 @@ fn given_names_say_how_many_files_there_are() {
 #[test]
 fn workers_take_turns_with_directories_and_given_names_lie_where_they_were_given() {
     let made = single(|s| {
-        s.directory = Some("a".into());
-        s.more_directories = vec!["b".into()];
-        s.numjobs = Some(3);
+        s.plan.files.directory = "a".into();
+        s.plan.files.more_directories = vec!["b".into()];
+        s.plan.numjobs = 3;
     });
     // The places of fio 3.33 for directory=a:b, numjobs=3.
     let path = |jobnum| crate::pattern::file_path(&made, jobnum, 0);
@@ -325,8 +325,8 @@ fn workers_take_turns_with_directories_and_given_names_lie_where_they_were_given
     assert_eq!([path(0), path(1), path(2)], expect);
     let given = |directories: &[&str], names: &[&str]| {
         let plan = single(|s| {
-            s.directory = Some("z".into());
-            s.more_directories = vec!["y".into()];
+            s.plan.files.directory = "z".into();
+            s.plan.files.more_directories = vec!["y".into()];
             s.filename = Some(names.iter().map(|&n| n.to_owned()).collect());
             s.filename_directories = directories.iter().map(Into::into).collect();
         });
@@ -404,21 +404,21 @@ fn block_sizes_go_by_split_then_range_then_bs() {
 
 #[test]
 fn synchronous_engines_keep_one_operation_under_way_and_say_so() {
-    let (plan, notes) = noted(|s| s.iodepth = Some(8));
+    let (plan, notes) = noted(|s| s.plan.depth = 8);
     assert_eq!(plan.depth, 1);
     let note = "job 'a': ioengine=psync is synchronous: iodepth is capped at 1";
     assert_eq!(notes, [note]);
     let (plan, notes) = noted(|s| {
         s.ioengine = Some("io_uring".into());
-        s.iodepth = Some(32);
-        s.iodepth_batch = Some(0);
-        s.iodepth_batch_complete_min = Some(64);
+        s.plan.depth = 32;
+        s.plan.batch_submit = 0;
+        s.plan.batch_complete_min = 64;
     });
     let depths = (plan.depth, plan.batch_submit, plan.batch_complete_min);
     assert_eq!(depths, (32, 32, 32));
     assert!(notes.is_empty(), "{notes:?}");
     refused! {
-        "iodepth=2000": ioengine = Some("io_uring".into()), iodepth = Some(2000);
+        "iodepth=2000": ioengine = Some("io_uring".into()), plan.depth = 2000;
     }
 }
 
@@ -441,7 +441,7 @@ fn options_of_engines_are_taken_by_their_engines_only() {
         let engine = engine.to_owned();
         move |s: &mut Settings| {
             s.ioengine = Some(engine);
-            s.direct = Some(direct);
+            s.plan.direct = direct;
             s.engine_options = asked;
             s.of_engines = vec![
                 ("nowait", &["libaio", "io_uring"]),
@@ -461,7 +461,7 @@ fn options_of_engines_are_taken_by_their_engines_only() {
 
 #[test]
 fn direct_needs_whole_sectors() {
-    let direct = |s: &mut Settings| s.direct = Some(true);
+    let direct = |s: &mut Settings| s.plan.direct = true;
     assert!(single(direct).direct);
     let check = |change: fn(&mut Settings), expect: &str| {
         let both = |s: &mut Settings| {
@@ -520,19 +520,19 @@ fn verification_takes_its_intervals_from_the_blocks() {
     assert_eq!(plan.verify, Some(expect.clone()));
     assert!(notes[0].contains("verify_interval"), "{notes:?}");
     let (plan, notes) = of(|s| {
-        s.time_based = Some(true);
-        s.runtime = Some(SECOND);
+        s.plan.pace.time_based = true;
+        s.plan.pace.runtime = Some(SECOND);
     });
     assert!(plan.verify.is_some_and(|verify| !verify.read_back));
     assert!(notes[0].contains("nothing is read back"), "{notes:?}");
     let (plan, notes) = of(|s| {
-        s.time_based = Some(true);
-        s.runtime = Some(SECOND);
-        s.verify_backlog = Some(8);
+        s.plan.pace.time_based = true;
+        s.plan.pace.runtime = Some(SECOND);
+        s.checks.backlog = Some(8);
     });
     assert!(plan.verify.is_some_and(|verify| verify.read_back) && notes.is_empty());
     // Like in fio, without reading back there is no backlog.
-    let (plan, _) = of(|s| (s.do_verify, s.verify_backlog) = (Some(false), Some(8)));
+    let (plan, _) = of(|s| (s.do_verify, s.checks.backlog) = (Some(false), Some(8)));
     let verify = plan.verify.expect("still stamped");
     assert!(!verify.read_back && verify.backlog.is_none());
     let (plan, _) = of(|s| s.verify_only = Some(true));
@@ -543,7 +543,7 @@ fn verification_takes_its_intervals_from_the_blocks() {
     assert!(plan.verify.is_some_and(|verify| !verify.only));
     let (plan, _) = of(|s| {
         s.verify = Some(Check::With(Checksum::Pattern));
-        s.verify_pattern = Some(VerifyPattern {
+        s.layout.pattern = Some(VerifyPattern {
             bytes: vec![0xab],
             offsets: Vec::new(),
         });
@@ -579,9 +579,9 @@ fn verification_that_cannot_be_is_refused() {
     };
     each! { check:
         |s| s.bs = both(48) => "needs 56 bytes for each header";
-        |s| s.verify_offset = Some(4080) => "verify_offset=4080";
-        |s| s.verify_offset = Some(50) => "verify_offset=50";
-        |s| s.verify_async = Some(65) => "verify_async=65";
+        |s| s.layout.offset = 4080 => "verify_offset=4080";
+        |s| s.layout.offset = 50 => "verify_offset=50";
+        |s| s.checks.threads = 65 => "verify_async=65";
         |s| s.verify = Some(Check::With(Checksum::Pattern)) => "needs verify_pattern";
         |s| (s.verify, s.verify_only) = (None, Some(true)) => "verify_only needs verify";
     }
@@ -590,28 +590,32 @@ fn verification_that_cannot_be_is_refused() {
 #[test]
 fn rates_limits_and_searches_are_checked_together() {
     let plan = single(|s| {
-        s.rate = Each {
+        s.plan.pace.rate_bytes = Each {
             read: Some(MIB),
             write: Some(0),
             trim: None,
         };
-        s.rate_min = both(1024);
-        s.poisson = Some(true);
+        s.plan.pace.rate_min = both(1024);
+        s.plan.pace.poisson = true;
     });
     let rates = plan.pace.rate_bytes;
     assert_eq!((rates.read, rates.write), (Some(MIB), None));
     assert!(plan.pace.poisson);
     refused! {
-        "rate and rate_iops cannot be combined": rate = both(MIB), rate_iops = both(100);
-        "rate_min": rate = both(MIB), rate_min = both(2 * MIB);
-        "rate_process": poisson = Some(true);
-        "thinktime_spin": thinktime_spin = Some(SECOND);
+        "rate and rate_iops cannot be combined":
+            plan.pace.rate_bytes = both(MIB), plan.pace.rate_iops = both(100);
+        "rate_min": plan.pace.rate_bytes = both(MIB), plan.pace.rate_min = both(2 * MIB);
+        "rate_process": plan.pace.poisson = true;
+        "thinktime_spin": plan.pace.think_spin = SECOND;
         "latency_window": latency_target = Some(SECOND);
-        "numjobs": numjobs = Some(0);
-        "4097 workers (numjobs): the limit is 4096": numjobs = Some(4097);
+        "numjobs": plan.numjobs = 0;
+        "4097 workers (numjobs): the limit is 4096": plan.numjobs = 4097;
     }
-    assert_eq!(single(|s| s.numjobs = Some(4096)).numjobs, 4096);
-    check_refused(|s| s.logs.histogram = Some("h".into()), "log_hist_msec");
+    assert_eq!(single(|s| s.plan.numjobs = 4096).numjobs, 4096);
+    check_refused(
+        |s| s.report.logs.histogram = Some("h".into()),
+        "log_hist_msec",
+    );
     let criterion = Criterion {
         bandwidth: true,
         slope: false,
@@ -634,13 +638,13 @@ fn rates_limits_and_searches_are_checked_together() {
 
 #[test]
 fn time_based_without_a_runtime_is_left_out_with_a_note() {
-    let (plan, notes) = noted(|s| s.time_based = Some(true));
+    let (plan, notes) = noted(|s| s.plan.pace.time_based = true);
     assert!(!plan.pace.time_based);
     assert!(notes[0].contains("time_based needs runtime"), "{notes:?}");
     let (plan, notes) = noted(|s| {
-        s.time_based = Some(true);
-        s.runtime = Some(SECOND);
-        s.loops = Some(0);
+        s.plan.pace.time_based = true;
+        s.plan.pace.runtime = Some(SECOND);
+        s.plan.pace.loops = 0;
     });
     assert!(plan.pace.time_based && notes.is_empty());
     assert_eq!(plan.pace.loops, 1);
@@ -655,7 +659,7 @@ fn a_distribution_or_an_alignment_lets_blocks_come_twice() {
     });
     assert!(plan.pattern.repeats && plan.pattern.align.read == 65_536);
     assert!(notes[0].contains("norandommap"), "{notes:?}");
-    let plan = single(|s| s.random_distribution = Some(Distribution::Zipf(1.1)));
+    let plan = single(|s| s.plan.pattern.distribution = Distribution::Zipf(1.1));
     assert!(plan.pattern.repeats);
     assert!(!single(|s| s.rw = Some(random)).pattern.repeats);
 }
@@ -670,7 +674,11 @@ fn buffers_that_compress_or_dedupe_are_new_for_every_write() {
         pattern: Vec::new(),
     };
     assert_eq!(plan.content, expect);
-    assert!(single(|s| s.dedupe_percentage = Some(10)).buffers.refill);
+    assert!(
+        single(|s| s.plan.buffers.dedupe_percent = 10)
+            .buffers
+            .refill
+    );
     let plan = single(|s| s.buffer_pattern = Some(vec![1])).buffers;
     assert_eq!(plan.content, BufferContent::Pattern(vec![1]));
     assert!(!plan.scramble);
@@ -733,18 +741,18 @@ fn readonly_forbids_every_job_that_writes() {
 #[test]
 fn logs_have_room_for_what_is_asked_of_them() {
     refused! {
-        "write_lat_log and log_offset": logs.issue_time = true;
-        "log_offset=1": logs.issue_time = true, logs.latency = Some("l".into());
-        "log_store_compressed": logs.compressed = true, logs.values = WindowValue::Both;
+        "write_lat_log and log_offset": report.logs.issue_time = true;
+        "log_offset=1": report.logs.issue_time = true, report.logs.latency = Some("l".into());
+        "log_store_compressed": report.logs.compressed = true, report.logs.values = WindowValue::Both;
     }
     let timed = |s: &mut Settings| {
-        (s.logs.issue_time, s.logs.offsets) = (true, true);
-        s.logs.latency = Some("l".into());
+        (s.report.logs.issue_time, s.report.logs.offsets) = (true, true);
+        s.report.logs.latency = Some("l".into());
     };
     assert!(single(timed).logs().expect("logs").issue_time);
     let both = |s: &mut Settings| {
         timed(s);
-        s.logs.compressed = true;
+        s.report.logs.compressed = true;
     };
     assert!(jobs(vec![job("a", both)]).is_err());
 }
@@ -777,7 +785,7 @@ fn what_all_workers_move_is_told_in_the_shortest_stretches_of_any_job() {
 
 #[test]
 fn percentiles_are_reported_in_their_order() {
-    let plan = single(|s| s.percentile_list = Some(vec![99.0, 50.0, 99.0]));
+    let plan = single(|s| s.report.percentiles = vec![99.0, 50.0, 99.0]);
     assert_eq!(report(&plan).percentiles, [50.0, 99.0]);
 }
 
@@ -786,8 +794,8 @@ fn a_plan_of_jobs_brings_its_own_directories_and_workers() {
     let mut fio = Fio {
         jobs: vec![
             job("a", |s| {
-                s.directory = Some("/mnt/x".into());
-                s.numjobs = Some(3);
+                s.plan.files.directory = "/mnt/x".into();
+                s.plan.numjobs = 3;
             }),
             job("b", |_| {}),
         ],
@@ -839,7 +847,7 @@ proptest! {
             s.verify_interval = interval;
             s.verify = Some(Check::With(Checksum::Crc64));
             s.rw = Some(if write { WRITE } else { READ });
-            s.direct = Some(true);
+            s.plan.direct = true;
         };
         if let Ok((plan, _)) = jobs(vec![job("a", change)]) {
             let each = &plan.rounds[0][0].files;

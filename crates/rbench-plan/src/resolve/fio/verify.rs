@@ -18,7 +18,7 @@ pub(super) fn verify(
 ) -> Result<Option<Verify>, PlanError> {
     // A job that only reads checks what it reads in any case, as in fio.
     let asked = s.verify_only.unwrap_or(false);
-    let replays = s.read_iolog.is_some();
+    let replays = !s.replay.logs.is_empty();
     let only = asked && (pattern.directions.changes() || replays);
     let checksum = match &s.verify {
         None | Some(Check::Off) if asked => refuse!("verify_only needs verify"),
@@ -28,7 +28,7 @@ pub(super) fn verify(
         }
         Some(Check::With(checksum)) => *checksum,
     };
-    if matches!(checksum, Checksum::Pattern | Checksum::PatternHeader) && s.verify_pattern.is_none()
+    if matches!(checksum, Checksum::Pattern | Checksum::PatternHeader) && s.layout.pattern.is_none()
     {
         let name = checksum.name();
         refuse!("verify={name} needs verify_pattern");
@@ -39,13 +39,13 @@ pub(super) fn verify(
         return Ok(None);
     }
     let mut read_back = s.do_verify.unwrap_or(true) && (directions.write || replays) && !only;
-    let backlog = s.verify_backlog.filter(|n| *n > 0 && read_back);
+    let backlog = s.checks.backlog.filter(|n| *n > 0 && read_back);
     if read_back && pace.time_based && backlog.is_none() {
         notes.push("writing takes all of runtime (time_based): nothing is read back".to_owned());
         read_back = false;
     }
     let trimmed = trims::backlog(s, (read_back, only), notes)?;
-    let threads = s.verify_async.unwrap_or(0);
+    let threads = s.checks.threads;
     refuse_if!(threads > THREADS_MAX => "verify_async={threads} is more than {THREADS_MAX}");
     let interval = interval(s, pattern, notes);
     Ok(Some(Verify {
@@ -57,28 +57,22 @@ pub(super) fn verify(
             || directions.random
                 && pattern.repeats
                 && (directions.trim || !s.experimental_verify.unwrap_or(false)),
-        fatal: s.verify_fatal.unwrap_or(false),
         backlog,
         backlog_batch: match s.verify_backlog_batch {
             None | Some(0) => backlog.unwrap_or(0),
             Some(batch) => batch,
         },
         only,
-        threads,
-        cpus: s.verify_async_cpus.clone().unwrap_or_default(),
-        dump: s.verify_dump.unwrap_or(false),
-        save_state: s.verify_state_save.unwrap_or(true) && directions.write,
-        load_state: s.verify_state_load.unwrap_or(false),
-        synced_only: s.verify_fsynced.unwrap_or(false),
+        save_state: s.checks.save_state && directions.write,
         trims: trimmed,
-        trimmed_is_zero: s.trim_verify_zero.unwrap_or(true),
+        ..s.checks.clone()
     }))
 }
 
 /// The layout of headers, and of the data around them.
 fn layout(s: &Settings, checksum: Checksum, interval: u64) -> Result<FioLayout, PlanError> {
     let offset = match checksum.has_header() {
-        true => s.verify_offset.unwrap_or(0),
+        true => s.layout.offset,
         false => 0,
     };
     let (name, length) = (checksum.name(), HEADER + checksum.length());
@@ -93,10 +87,7 @@ fn layout(s: &Settings, checksum: Checksum, interval: u64) -> Result<FioLayout, 
     Ok(FioLayout {
         checksum,
         offset,
-        pattern: s.verify_pattern.clone(),
-        pattern_interval: s.verify_pattern_interval.unwrap_or(0),
-        seed: s.verify_header_seed.unwrap_or(true),
-        sequence: s.verify_write_sequence.unwrap_or(true),
+        ..s.layout.clone()
     })
 }
 

@@ -44,9 +44,9 @@ fn a_job_of_whose_blocks_nothing_could_be_said_is_refused() {
         |s| s.size = None => "needs size";
         |s| s.filename = Some(vec!["f".into()]) => "separate files for each worker";
         |s| s.overwrite = Some(true) => "overwrite";
-        |s| s.unlink = Some(true) => "unlink";
-        |s| s.unlink_each_loop = Some(true) => "unlink_each_loop";
-        |s| s.fill_device = Some(true) => "fill_device";
+        |s| s.plan.files.unlink = true => "unlink";
+        |s| s.plan.files.unlink_each_loop = true => "unlink_each_loop";
+        |s| s.plan.files.fill = true => "fill_device";
         |s| s.offset = Some(Extent::Bytes(512)) => "multiples of the block";
         |s| s.bs.write = Some(256) => "multiples of 512 bytes";
         |s| s.bssplit.write = Some(vec![(4096, None), (6144, None)]) => "multiples of the smallest";

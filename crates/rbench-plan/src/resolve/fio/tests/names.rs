@@ -29,11 +29,17 @@ fn a_job_of_names_has_one_operation_for_each_file_and_pass() {
     };
     let mixed = steps(&named(random));
     assert_eq!(mixed, pass, "mixes and offsets mean nothing");
-    assert_eq!(steps(&named(|s| s.loops = Some(2))), [pass, pass].concat());
-    assert_eq!(steps(&named(|s| s.number_ios = Some(2))), pass[..2]);
+    assert_eq!(
+        steps(&named(|s| s.plan.pace.loops = 2)),
+        [pass, pass].concat()
+    );
+    assert_eq!(
+        steps(&named(|s| s.plan.pace.number_ios = Some(2))),
+        pass[..2]
+    );
     let part = named(|s| s.io_size = Some(Extent::Bytes(32_768)));
     assert_eq!(steps(&part), pass[..2]);
-    let random = named(|s| s.file_service_type = Some(FileService::Random(7)));
+    let random = named(|s| s.plan.files.service = FileService::Random(7));
     let mut any = steps(&random);
     any.sort_unstable();
     assert_eq!(any, pass);
@@ -42,7 +48,7 @@ fn a_job_of_names_has_one_operation_for_each_file_and_pass() {
         (all.expected(), all.once())
     };
     assert_eq!(numbers(&named(|_| {})), (Some(3), None));
-    let loops = named(|s| s.loops = Some(4));
+    let loops = named(|s| s.plan.pace.loops = 4);
     assert_eq!(numbers(&loops), (Some(12), Some(3)));
 }
 
@@ -51,8 +57,8 @@ fn what_fio_reports_of_names_is_counted_in_blocks() {
     let plan = single(|s| {
         s.ioengine = Some("filecreate".into());
         s.filesize = Some((16_384, 16_384));
-        s.rate_iops.read = Some(100);
-        s.disable_lat = Some(true);
+        s.plan.pace.rate_iops.read = Some(100);
+        s.report.left_out.lat = true;
     });
     assert_eq!(plan.names, NameEngine::named("filecreate"));
     assert!(plan.files.create_on_open, "what it makes is not laid out");

@@ -48,7 +48,7 @@ fn a_job_has_to_do_with_others_only_where_that_is_said() {
 fn threads_of_its_own_give_a_synchronous_engine_depth() {
     let depth = |change: fn(&mut Settings)| {
         let plan = single(|s| {
-            s.iodepth = Some(8);
+            s.plan.depth = 8;
             change(s);
         });
         (plan.depth, plan.submission)
@@ -58,26 +58,26 @@ fn threads_of_its_own_give_a_synchronous_engine_depth() {
         offload: true,
         serialize: false,
     };
-    assert_eq!(depth(|s| s.offload = Some(true)), (8, offload));
-    let many = |s: &mut Settings| (s.offload, s.iodepth) = (Some(true), Some(5000));
+    assert_eq!(depth(|s| s.plan.submission.offload = true), (8, offload));
+    let many = |s: &mut Settings| (s.plan.submission.offload, s.plan.depth) = (true, 5000);
     check_refused(many, "io_submit_mode=offload");
     let names = |s: &mut Settings| {
-        (s.offload, s.ioengine) = (Some(true), Some("filestat".into()));
+        (s.plan.submission.offload, s.ioengine) = (true, Some("filestat".into()));
         s.filesize = Some((4096, 4096));
     };
     check_refused(names, "io_submit_mode=offload");
-    let plan = single(|s| s.lockfile = Some(FileLock::ReadWrite));
+    let plan = single(|s| s.plan.files.lock = FileLock::ReadWrite);
     assert_eq!(plan.files.lock, FileLock::ReadWrite);
 }
 
 #[test]
 fn memory_is_ordinary_unless_something_else_is_asked_for() {
     assert_eq!(single(|_| {}).memory, Memory::default());
-    let sized = single(|s| s.hugepage_size = Some(4 << 20));
+    let sized = single(|s| s.plan.memory.huge_page = 4 << 20);
     assert!(sized.memory.is_ordinary());
     let plan = single(|s| {
-        s.mem = Some((MemoryKind::MmapHuge, Some("/huge/m".into())));
-        (s.iomem_align, s.lockmem) = (Some(512), Some(4096));
+        (s.plan.memory.kind, s.plan.memory.file) = (MemoryKind::MmapHuge, Some("/huge/m".into()));
+        (s.plan.memory.align, s.plan.memory.locked) = (Some(512), 4096);
     });
     let expect = Memory {
         kind: MemoryKind::MmapHuge,
@@ -88,17 +88,17 @@ fn memory_is_ordinary_unless_something_else_is_asked_for() {
     };
     assert_eq!(plan.memory, expect);
     refused! {
-        "mem=mmaphuge needs the path": mem = Some((MemoryKind::MmapHuge, None));
-        "hugepage-size": hugepage_size = Some(3 << 20);
+        "mem=mmaphuge needs the path": plan.memory.kind = MemoryKind::MmapHuge;
+        "hugepage-size": plan.memory.huge_page = 3 << 20;
     }
 }
 
 #[test]
 fn a_ramp_is_a_time_or_a_size_and_a_steady_state_has_its_interval() {
-    let plan = single(|s| s.ramp_size = Some(MIB));
+    let plan = single(|s| s.plan.pace.ramp_bytes = MIB);
     assert_eq!((plan.pace.ramp_bytes, plan.pace.ramp), (MIB, Nanos(0)));
     assert!(plan.pace.ramps());
-    let both = |s: &mut Settings| (s.ramp_size, s.ramp_time) = (Some(MIB), Some(SECOND));
+    let both = |s: &mut Settings| (s.plan.pace.ramp_bytes, s.plan.pace.ramp) = (MIB, SECOND);
     check_refused(both, "ramp_time and ramp_size");
     let every = |every: Option<Nanos>| {
         move |s: &mut Settings| {

@@ -5,7 +5,7 @@ use super::*;
 #[test]
 fn files_have_the_name_of_the_section_and_logs_without_a_prefix_that_of_the_job() {
     let logs = |s: &mut Settings| {
-        (s.logs.bandwidth, s.logs.iops) = (Some(String::new()), Some("x".to_owned()));
+        (s.report.logs.bandwidth, s.report.logs.iops) = (Some(String::new()), Some("x".to_owned()));
     };
     let job = Job {
         name: "shown".to_owned(),
@@ -68,7 +68,7 @@ fn beginnings_in_per_cent_are_aligned_to_blocks_or_to_offset_align() {
     assert!(!plan.files.begins_by_length());
     refused! {
         "offset_align is 100":
-            offset = Some(Extent::Percent(25)), offset_align = Some(100), direct = Some(true);
+            offset = Some(Extent::Percent(25)), offset_align = Some(100), plan.direct = true;
     }
 }
 

@@ -156,9 +156,9 @@ fn a_level_without_a_class_is_one_of_best_effort() {
 fn the_latency_by_priority_is_the_one_that_fio_shows() {
     let check = |lat, without_lat, without_clat, expect| {
         let plan = single(|s| {
-            s.lat_percentiles = Some(lat);
-            s.disable_lat = Some(without_lat);
-            s.disable_clat = Some(without_clat);
+            s.report.lat_percentiles = lat;
+            s.report.left_out.lat = without_lat;
+            s.report.left_out.clat = without_clat;
         });
         let text = format!("{lat} {without_lat} {without_clat}");
         assert_eq!(report(&plan).by_priority(), expect, "{text}");

@@ -4,7 +4,7 @@ use super::*;
 use crate::iolog::Skip;
 
 fn replays(s: &mut Settings) {
-    s.read_iolog = Some(vec!["t".into()]);
+    s.replay.logs = vec!["t".into()];
 }
 
 #[test]
@@ -12,11 +12,11 @@ fn what_is_replayed_takes_the_place_of_the_pattern() {
     let plan = single(|s| {
         replays(s);
         s.rw = Some(Directions::WRITE);
-        s.replay_time_scale = Some(50);
-        s.replay_scale = Some(0);
-        s.replay_align = Some(4096);
-        s.replay_no_stall = Some(true);
-        s.replay_redirect = Some("f".into());
+        s.replay.speed = 50;
+        s.replay.scale = 0;
+        s.replay.align = 4096;
+        s.replay.stalls = false;
+        s.replay.redirect = Some("f".into());
     });
     let replay = plan.replay.expect("a log is given");
     assert_eq!((replay.speed, replay.scale, replay.align), (50, 1, 4096));
@@ -35,21 +35,21 @@ fn what_is_replayed_takes_the_place_of_the_pattern() {
 fn what_a_replay_leaves_out_is_told_and_what_contradicts_it_is_refused() {
     let (plan, notes) = noted(|s| {
         replays(s);
-        s.loops = Some(3);
-        s.write_iolog = Some("u".into());
+        s.plan.pace.loops = 3;
+        s.plan.iolog = Some("u".into());
     });
     assert_eq!((plan.iolog, plan.pace.loops), (None, 1));
     assert_eq!(notes.len(), 2, "{notes:?}");
-    let log = || Some(vec!["t".into()]);
+    let log = || vec!["t".into()];
     refused! {
-        "rates": read_iolog = log(), rate_iops.read = Some(5);
+        "rates": replay.logs = log(), plan.pace.rate_iops.read = Some(5);
         "verify_backlog":
-            read_iolog = log(), verify = Some(Check::With(Checksum::Crc32c)), rw = Some(WRITE),
-            verify_backlog = Some(4);
-        "create_only": read_iolog = log(), create_only = Some(true);
-        "unlink_each_loop": read_iolog = log(), unlink_each_loop = Some(true);
-        "moves data": read_iolog = log(), ioengine = Some("filestat".into());
-        "write_iolog": ioengine = Some("filestat".into()), write_iolog = Some("u".into());
+            replay.logs = log(), verify = Some(Check::With(Checksum::Crc32c)), rw = Some(WRITE),
+            checks.backlog = Some(4);
+        "create_only": replay.logs = log(), plan.files.create_only = true;
+        "unlink_each_loop": replay.logs = log(), plan.files.unlink_each_loop = true;
+        "moves data": replay.logs = log(), ioengine = Some("filestat".into());
+        "write_iolog": ioengine = Some("filestat".into()), plan.iolog = Some("u".into());
     }
 }
 
@@ -103,8 +103,8 @@ fn with_readonly_writes_of_a_log_are_left_out() {
 fn logs_of_one_name_are_numbered_over_jobs_and_ranks() {
     let records = |name: &'static str| {
         move |s: &mut Settings| {
-            s.write_iolog = Some(name.into());
-            s.numjobs = Some(2);
+            s.plan.iolog = Some(name.into());
+            s.plan.numjobs = 2;
         }
     };
     let all = vec![

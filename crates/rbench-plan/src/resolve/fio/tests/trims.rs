@@ -9,7 +9,7 @@ fn the_third_values_are_those_of_trims() {
     let plan = single(|s| {
         s.rw = Some(TRIM);
         s.bs.trim = Some(16_384);
-        s.rate_iops.trim = Some(100);
+        s.plan.pace.rate_iops.trim = Some(100);
         s.percentage_random.trim = Some(30);
     });
     let mut sizes = Each::same(BlockSizes::Fixed(4096));
@@ -103,7 +103,7 @@ fn trims_among_the_writes_of_a_verified_job_need_a_backlog() {
     assert!(verify.once && verify.trimmed_is_zero);
     let (plan, _) = of(|s| {
         s.trim_backlog_batch = Some(3);
-        s.trim_verify_zero = Some(false);
+        s.checks.trimmed_is_zero = false;
     });
     assert_eq!(trims(&plan).map(|trims| trims.batch), Some(3));
     assert!(plan.verify.is_some_and(|verify| !verify.trimmed_is_zero));

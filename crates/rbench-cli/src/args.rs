@@ -5,6 +5,7 @@ use std::ffi::{OsStr, OsString};
 use clap::{Args as ClapArgs, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use rbench_core::near::nearest;
 use rbench_core::plain;
+use rbench_plan::quick::Quick;
 use rbench_plan::spec::{self, Spec, Workload};
 
 use crate::invocation::Tool;
@@ -24,7 +25,7 @@ pub use foreign::{mistake, sentence};
 use mix::MixArgs;
 pub use mix::profile_file;
 use repeats::{Count, Repeated, Repeats};
-use series::{OverviewArgs, QuickArgs, Runs, SuiteArgs};
+use series::{OverviewArgs, Runs, SuiteArgs};
 
 /// Load generator for mounted file systems: metadata and I/O, on one machine or across MPI
 /// ranks, with latency percentiles merged exactly
@@ -75,7 +76,14 @@ enum Command {
     )]
     Io(Box<Run<spec::Io>>),
     /// Print the table of juicefs bench: big and small files, and the mount's own counters
-    Quick(QuickArgs),
+    #[command(
+        after_help = "Prints the table of juicefs bench for any mounted file system, from one worker or all ranks. \
+        Each worker writes and reads a big file, then writes, stats and reads small ones. With several workers, \
+        the figures are those of all workers together. docs/reference/quick.md defines every \
+        row.\n\nExamples:\n  rbench quick /mnt/jfs -p 4\n  mpirun -np 12 --hostfile myhost rbench quick /mnt/jfs \
+        --big-file-size 0 --out quick.json"
+    )]
+    Quick(Runs<Quick>),
     /// Run one workload with every combination of the given option values
     #[command(
         after_help = "A KEY is an option of the workload without its dashes (bs, iodepth, n), or selects launched \
@@ -247,7 +255,15 @@ impl Args {
                 run.invocation(env_dir, |replay, _| Ok(Workload::Replay(replay)))
             }
             Command::Overview(overview) => Ok(overview.invocation()),
-            Command::Quick(quick) => quick.invocation(env_dir),
+            Command::Quick(Runs {
+                course: mut quick,
+                options,
+            }) => {
+                if quick.dir.is_none() {
+                    quick.dir = invocation::env_dir(env_dir)?;
+                }
+                Ok(options.with(Course::Quick(quick)))
+            }
             Command::Sweep(sweep) => Ok(sweep.options.with(Course::Sweep(sweep.course))),
             Command::Knee(knee) => Ok(knee.options.with(Course::Knee(knee.course))),
             Command::Nn(nn) => Ok(nn.options.with(Course::Nn(nn.course))),

@@ -3,47 +3,69 @@
 
 use std::path::PathBuf;
 
+use clap::{ArgAction, Args};
 use rbench_core::Bytes;
 
 use crate::refusal::PlanError;
 use crate::series::{Cell, Words};
+use crate::values;
 
 /// Name of the cell with the big files.
 pub const BIG: &str = "big files";
 /// Name of the cell with the small files.
 pub const SMALL: &str = "small files";
 
-/// `rbench quick`, complete.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// `rbench quick`: the options of `juicefs bench`, with its defaults.
+#[derive(Debug, Clone, PartialEq, Eq, Args)]
 pub struct Quick {
-    /// The directory; `None`: the built-in file system.
+    /// Directory to test [default: RBENCH_DIR, else a built-in in-memory file system as a
+    /// demo]
+    #[arg(id = "path", value_name = "PATH", value_parser = values::directory())]
     pub dir: Option<PathBuf>,
-    /// Bytes of a read or write.
+    /// Size of each read and write; a bare number is in MiB [default: 1M]
+    #[arg(id = "block_size", long = "block-size", value_name = "SIZE")]
+    #[arg(value_parser = mebibytes, default_value = "1M", hide_default_value = true)]
     pub block: Bytes,
-    /// Bytes of each worker's big file; 0: no such rows.
+    /// Size of each worker's big file; a bare number is in MiB; 0: no big files [default: 1G]
+    #[arg(id = "big_file_size", long = "big-file-size", value_name = "SIZE")]
+    #[arg(value_parser = mebibytes, default_value = "1G", hide_default_value = true)]
     pub big: Bytes,
-    /// Bytes of each small file; 0: no such rows.
+    /// Size of each small file; a bare number is in KiB; 0: no small files [default: 128K]
+    #[arg(id = "small_file_size", long = "small-file-size", value_name = "SIZE")]
+    #[arg(value_parser = kibibytes, default_value = "128K", hide_default_value = true)]
     pub small: Bytes,
-    /// Small files of each worker; 0: no such rows.
+    /// Small files per worker; 0: no small files [default: 100]
+    #[arg(id = "small_file_count", long = "small-file-count", value_name = "N")]
+    #[arg(value_parser = values::amount::<u64>, default_value = "100", hide_default_value = true)]
     pub small_files: u64,
-    /// Workers of each rank.
+    /// Workers per rank [default: 1]
+    #[arg(
+        long,
+        short = 'p',
+        value_name = "N",
+        default_value = "1",
+        hide_default_value = true
+    )]
     pub threads: u32,
-    /// True if the kernel's caches are dropped before each phase that reads or stats.
+    /// Do not drop the kernel's caches before reading; dropping them needs root
+    #[arg(long = "skip-drop-caches", action = ArgAction::SetFalse)]
     pub drop_caches: bool,
 }
 
-impl Default for Quick {
-    /// The defaults of `juicefs bench`.
-    fn default() -> Quick {
-        Quick {
-            dir: None,
-            block: Bytes(1 << 20),
-            big: Bytes(1 << 30),
-            small: Bytes(128 << 10),
-            small_files: 100,
-            threads: 1,
-            drop_caches: true,
-        }
+fn mebibytes(text: &str) -> Result<Bytes, String> {
+    in_units(text, "m")
+}
+
+fn kibibytes(text: &str) -> Result<Bytes, String> {
+    in_units(text, "k")
+}
+
+/// Reads a size; a bare number has the unit.
+fn in_units(text: &str, unit: &str) -> Result<Bytes, String> {
+    let bare = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    match bare {
+        true => values::bytes(&format!("{text}{unit}")),
+        false => values::bytes(text),
     }
 }
 
@@ -124,7 +146,24 @@ impl Quick {
 
 #[cfg(test)]
 mod tests {
+    use clap::FromArgMatches as _;
+
     use super::*;
+
+    /// Without options.
+    fn usual() -> Quick {
+        let command = Quick::augment_args(clap::Command::new("quick"));
+        let matches = command.get_matches_from(["quick"]);
+        Quick::from_arg_matches(&matches).expect("defaults")
+    }
+
+    #[test]
+    fn bare_numbers_are_as_in_juicefs_bench() {
+        assert_eq!(mebibytes("4"), Ok(Bytes(4 << 20)));
+        assert_eq!(kibibytes("128"), Ok(Bytes(128 << 10)));
+        assert_eq!(kibibytes("1M"), Ok(Bytes(1 << 20)));
+        assert!(mebibytes("").is_err() && mebibytes("4x").is_err());
+    }
 
     fn line(quick: &Quick, name: &str) -> String {
         let cells = quick.cells().expect("runs");
@@ -142,7 +181,7 @@ mod tests {
         let of = |big: u64, block: u64| Quick {
             big: Bytes(big),
             block: Bytes(block),
-            ..Quick::default()
+            ..usual()
         };
         assert!(line(&of(1 << 30, 1 << 20), BIG).contains("--bs 1048576 --size 1073741824 "));
         assert!(line(&of(1000, 1 << 20), BIG).contains("--bs 1000 --size 1000 "));
@@ -153,7 +192,7 @@ mod tests {
     fn each_worker_has_its_small_files() {
         let quick = Quick {
             threads: 4,
-            ..Quick::default()
+            ..usual()
         };
         let line = line(&quick, SMALL);
         assert!(
@@ -168,22 +207,22 @@ mod tests {
         let none = Quick {
             big: Bytes(0),
             small: Bytes(0),
-            ..Quick::default()
+            ..usual()
         };
         assert!(none.cells().is_err());
         let small = Quick {
             big: Bytes(0),
-            ..Quick::default()
+            ..usual()
         };
         assert_eq!(small.cells().expect("runs").len(), 1);
         for wrong in [
             Quick {
                 block: Bytes(0),
-                ..Quick::default()
+                ..usual()
             },
             Quick {
                 threads: 0,
-                ..Quick::default()
+                ..usual()
             },
         ] {
             assert!(wrong.cells().is_err());

@@ -6,11 +6,9 @@ use crate::Invocation;
 use crate::series::{Course, Series, SeriesOptions};
 
 mod overview;
-mod quick;
 mod suite;
 
 pub use overview::OverviewArgs;
-pub use quick::QuickArgs;
 pub use suite::SuiteArgs;
 
 impl SeriesOptions {

@@ -63,11 +63,13 @@ pub struct SeriesOptions {
 }
 
 /// `rbench DIR`: checks the promises of the directory's file system, and writes a page.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Args)]
 pub struct Overview {
-    /// The directory.
+    /// Directory to test
+    #[arg(value_name = "DIR", value_parser = values::directory())]
     pub dir: PathBuf,
-    /// `--html`; `None`: a file in the working directory, named after the series.
+    /// Write the page to FILE [default: rbench-RUN.html in the working directory]
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub html: Option<PathBuf>,
 }
 
@@ -109,25 +111,68 @@ pub struct Knee {
 }
 
 /// `rbench suite`
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Args)]
 pub struct Suite {
     /// A built-in suite, or a file (see [`is_file`]).
+    #[arg(skip)]
     pub name: String,
-    /// `--dir`
+    /// Directory to test [default: RBENCH_DIR, else a built-in in-memory file system as a
+    /// demo]
+    #[arg(long, value_name = "DIR", value_parser = values::directory())]
     pub dir: Option<PathBuf>,
     /// `RBENCH_DIR`
+    #[arg(skip)]
     pub env_dir: Option<PathBuf>,
-    /// `--ini`; only for `io500`.
-    pub ini: Option<PathBuf>,
-    /// `--stonewall`, in whole seconds, at least 1; only for `io500`.
-    pub stonewall_s: Option<u64>,
-    /// `--scale`: above 0, at most 1.
+    /// Multiply the numbers, sizes and times that the suite marks as variable by X, such as
+    /// 0.1; the result records it
+    #[arg(long, value_name = "X", default_value_t = 1.0, value_parser = scale)]
     pub scale: f64,
-    /// `--dry-run`: only print the cells.
+    /// io500 only: read settings from this file, in IO500's format (--show io500 prints
+    /// all)
+    #[arg(long, value_name = "FILE", help_heading = "io500")]
+    pub ini: Option<PathBuf>,
+    /// io500 only: duration of phases that write (s) [default: that of --ini, or 300]
+    #[arg(long, value_name = "TIME", value_parser = whole_seconds, help_heading = "io500")]
+    pub stonewall: Option<u64>,
+    /// Print the cells and an estimate of the time without running anything
+    #[arg(long)]
     pub dry_run: bool,
 }
 
 /// Returns true if this names a suite or a profile by its file.
 pub fn is_file(name: &str) -> bool {
     name.ends_with(".toml") || name.contains('/')
+}
+
+fn whole_seconds(text: &str) -> Result<u64, String> {
+    let time = values::time(text)?.0;
+    match time.is_multiple_of(SECOND) && time > 0 {
+        true => Ok(time / SECOND),
+        false => Err(format!(
+            "'{text}' is not a whole number of seconds (at least 1)"
+        )),
+    }
+}
+
+/// A second, ns.
+const SECOND: u64 = 1_000_000_000;
+
+pub(crate) fn scale(text: &str) -> Result<f64, String> {
+    let scale = text.parse().ok();
+    scale
+        .filter(|scale| *scale > 0.0 && *scale <= 1.0)
+        .ok_or_else(|| format!("'{text}' is not a number above 0 and at most 1"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_scale_is_a_part() {
+        assert_eq!(scale("0.01"), Ok(0.01));
+        for wrong in ["0", "-1", "1.5", "x", "nan"] {
+            assert!(scale(wrong).is_err(), "{wrong}");
+        }
+    }
 }

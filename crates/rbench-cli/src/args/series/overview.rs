@@ -1,15 +1,11 @@
 //! `rbench DIR`: an overview of a mount.
 
-use std::path::PathBuf;
-
 use clap::Args as ClapArgs;
 use rbench_plan::suite::OVERVIEW;
-use rbench_plan::values;
 
 use super::SeriesOptions;
-use super::suite::scale;
 use crate::Invocation;
-use crate::series::{Course, Overview, Series, Suite};
+use crate::series::{Course, Overview, Series, Suite, scale};
 
 #[derive(Debug, ClapArgs)]
 #[command(
@@ -19,12 +15,8 @@ use crate::series::{Course, Overview, Series, Suite};
     /mnt/fs --out overview.json"
 )]
 pub struct OverviewArgs {
-    /// Directory to test
-    #[arg(value_name = "DIR", value_parser = values::directory())]
-    dir: PathBuf,
-    /// Write the page to FILE [default: rbench-RUN.html in the working directory]
-    #[arg(long, value_name = "FILE", help_heading = "Output")]
-    html: Option<PathBuf>,
+    #[command(flatten)]
+    overview: Overview,
     /// Multiply sizes and times by X, for example 0.5; the check of promises takes as long as ever
     #[arg(long, value_name = "X", default_value_t = 1.0, value_parser = scale)]
     scale: f64,
@@ -37,19 +29,15 @@ impl OverviewArgs {
     pub fn invocation(self) -> Invocation {
         let course = Course::Suite(Suite {
             name: OVERVIEW.to_owned(),
-            dir: Some(self.dir.clone()),
+            dir: Some(self.overview.dir.clone()),
             env_dir: None,
             ini: None,
-            stonewall_s: None,
+            stonewall: None,
             scale: self.scale,
             dry_run: false,
         });
-        let overview = Overview {
-            dir: self.dir,
-            html: self.html,
-        };
         Invocation::Series(Box::new(Series {
-            overview: Some(overview),
+            overview: Some(self.overview),
             ..self.options.series(course)
         }))
     }

@@ -1,12 +1,10 @@
 //! `rbench suite`: a named sequence of runs.
 
 use std::ffi::OsStr;
-use std::path::PathBuf;
 
 use clap::Args as ClapArgs;
 use rbench_plan::io500;
 use rbench_plan::suite::{self, BUILT_IN};
-use rbench_plan::values;
 
 use super::SeriesOptions;
 use crate::series::{Course, Suite, is_file};
@@ -30,24 +28,8 @@ pub struct SuiteArgs {
     /// Print the text of a built-in suite
     #[arg(long, value_name = "NAME", conflicts_with_all = ["name", "list"])]
     show: Option<String>,
-    /// Directory to test [default: RBENCH_DIR, else a built-in in-memory file system as a
-    /// demo]
-    #[arg(long, value_name = "DIR", value_parser = values::directory())]
-    dir: Option<PathBuf>,
-    /// Multiply the numbers, sizes and times that the suite marks as variable by X, such as
-    /// 0.1; the result records it
-    #[arg(long, value_name = "X", default_value_t = 1.0, value_parser = scale)]
-    scale: f64,
-    /// io500 only: read settings from this file, in IO500's format (--show io500 prints
-    /// all)
-    #[arg(long, value_name = "FILE", help_heading = "io500")]
-    ini: Option<PathBuf>,
-    /// io500 only: duration of phases that write (s) [default: that of --ini, or 300]
-    #[arg(long, value_name = "TIME", value_parser = whole_seconds, help_heading = "io500")]
-    stonewall: Option<u64>,
-    /// Print the cells and an estimate of the time without running anything
-    #[arg(long)]
-    dry_run: bool,
+    #[command(flatten)]
+    suite: Suite,
     #[command(flatten)]
     pub options: SeriesOptions,
 }
@@ -72,8 +54,8 @@ impl SuiteArgs {
             return Err(Stop::misuse(unknown(&name)));
         }
         let others = [
-            ("--ini", self.ini.is_some()),
-            ("--stonewall", self.stonewall.is_some()),
+            ("--ini", self.suite.ini.is_some()),
+            ("--stonewall", self.suite.stonewall.is_some()),
         ];
         if let Some((option, _)) = others
             .iter()
@@ -82,16 +64,12 @@ impl SuiteArgs {
             let text = format!("error: {option} is only for the suite {}\n", io500::NAME);
             return Err(Stop::misuse(text));
         }
-        let of_no_use = |dir: &&OsStr| self.dir.is_some() && dir.is_empty();
+        let of_no_use = |dir: &&OsStr| self.suite.dir.is_some() && dir.is_empty();
         let env_dir = invocation::env_dir(env_dir.filter(|dir| !of_no_use(dir)))?;
         Ok(self.options.with(Course::Suite(Suite {
             name,
-            dir: self.dir,
             env_dir,
-            ini: self.ini,
-            stonewall_s: self.stonewall,
-            scale: self.scale,
-            dry_run: self.dry_run,
+            ..self.suite
         })))
     }
 }
@@ -123,26 +101,6 @@ fn text(name: &str) -> Option<String> {
     }
 }
 
-fn whole_seconds(text: &str) -> Result<u64, String> {
-    let time = values::time(text)?.0;
-    match time.is_multiple_of(SECOND) && time > 0 {
-        true => Ok(time / SECOND),
-        false => Err(format!(
-            "'{text}' is not a whole number of seconds (at least 1)"
-        )),
-    }
-}
-
-/// A second, ns.
-const SECOND: u64 = 1_000_000_000;
-
-pub(super) fn scale(text: &str) -> Result<f64, String> {
-    let scale = text.parse().ok();
-    scale
-        .filter(|scale| *scale > 0.0 && *scale <= 1.0)
-        .ok_or_else(|| format!("'{text}' is not a number above 0 and at most 1"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -155,13 +113,5 @@ mod tests {
     #[test]
     fn a_suite_that_does_not_exist_has_a_near_one() {
         assert!(unknown("cubfs").contains("(nearest: cubefs)"));
-    }
-
-    #[test]
-    fn a_scale_is_a_part() {
-        assert_eq!(scale("0.01"), Ok(0.01));
-        for wrong in ["0", "-1", "1.5", "x", "nan"] {
-            assert!(scale(wrong).is_err(), "{wrong}");
-        }
     }
 }

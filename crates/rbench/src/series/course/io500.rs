@@ -53,7 +53,7 @@ impl Io500 {
             Some(file) => read(file, around)?,
             None => Settings::default(),
         };
-        if let Some(seconds) = asked.stonewall_s {
+        if let Some(seconds) = asked.stonewall {
             settings.set_stonewall(seconds);
         }
         let settings = settings.scaled(asked.scale)?;

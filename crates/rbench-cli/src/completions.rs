@@ -1,4 +1,4 @@
-//! Shell completions and man pages, generated from the definitions of the commands.
+//! Shell completions and man pages, generated from the options of the commands.
 
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, Command, ValueHint};
@@ -8,8 +8,8 @@ use rbench_plan::meta::PHASES;
 use rbench_plan::mix::profile;
 use rbench_plan::{io500, suite};
 
-use crate::definition::Definition;
-use crate::letters::definitions;
+use crate::definition::with_options;
+use crate::letters::Line as _;
 use crate::{args, fio, ior, mdtest};
 
 /// The program's name, as shells know it.
@@ -63,17 +63,17 @@ fn page(command: &Command, name: &str) -> std::io::Result<(String, String)> {
 fn command() -> Command {
     args::command()
         .mut_subcommand("mdtest", |command| {
-            options(command, definitions::<mdtest::Line>())
+            with_options(command, mdtest::Line::TABLE.groups)
         })
         .mut_subcommand("ior", |command| {
-            options(command, definitions::<ior::Line>())
+            with_options(command, ior::Line::TABLE.groups)
         })
         .mut_subcommand("fio", |command| {
             let files = Arg::new("JOBFILE")
                 .num_args(0..)
                 .value_hint(ValueHint::FilePath)
                 .help("Job files");
-            options(command, fio::definitions()).arg(files)
+            with_options(command, fio::GROUPS).arg(files)
         })
 }
 
@@ -105,13 +105,6 @@ fn with_values(command: Command, names: &Names) -> Command {
 
 fn owned<'n>(names: impl Iterator<Item = &'n str>) -> Vec<String> {
     names.map(str::to_owned).collect()
-}
-
-fn options(command: Command, all: Vec<Definition>) -> Command {
-    let args = all.iter().enumerate();
-    command
-        .disable_help_flag(true)
-        .args(args.map(|(i, option)| option.arg(format!("option{i}"))))
 }
 
 #[cfg(test)]

@@ -2,55 +2,27 @@
 
 use std::fmt::Write as _;
 
-use clap::{Arg, ArgAction, ValueHint};
+use clap::{Arg, ArgAction, Command, ValueHint};
 
-/// An option of another tool's command line.
-pub struct Definition {
-    /// Its letter.
-    pub letter: Option<char>,
-    /// Its name, without dashes.
-    pub long: Option<&'static str>,
-    /// Other names.
-    pub aliases: &'static [&'static str],
-    /// The name of its value; empty: it takes none.
-    pub value: &'static str,
-    /// True if the option may be given without its value.
-    pub optional: bool,
-    /// Its help, one line.
-    pub help: &'static str,
-    /// The heading under which the help lists it.
-    pub heading: &'static str,
-}
-
-impl Definition {
-    /// Returns the same option for clap.
-    pub fn arg(&self, id: String) -> Arg {
-        let mut arg = Arg::new(id).help(self.help).help_heading(self.heading);
-        if let Some(letter) = self.letter {
-            arg = arg.short(letter);
-        }
-        if let Some(long) = self.long {
-            arg = arg.long(long).visible_aliases(self.aliases.iter().copied());
-        }
-        if self.value.is_empty() {
-            return arg.action(ArgAction::SetTrue);
-        }
-        let hint = match self.value {
-            "FILE" | "DIR" | "PATH" | "PREFIX" => ValueHint::AnyPath,
-            _ => ValueHint::Unknown,
-        };
-        let arg = arg.value_name(self.value).value_hint(hint);
-        match self.optional {
-            true => arg.num_args(0..=1),
-            false => arg,
-        }
+/// Returns the option with this value, which may be left out if it is `optional`; without a name
+/// it takes none.
+pub fn with_value(arg: Arg, name: &'static str, optional: bool) -> Arg {
+    let hint = match name {
+        "" => return arg.action(ArgAction::SetTrue),
+        "FILE" | "DIR" | "PATH" | "PREFIX" => ValueHint::AnyPath,
+        _ => ValueHint::Unknown,
+    };
+    let arg = arg.value_name(name).value_hint(hint);
+    match optional {
+        true => arg.num_args(0..=1),
+        false => arg,
     }
 }
 
 /// An option of a table that the help lists.
 pub trait Listed {
-    /// Returns the option for completions and man pages.
-    fn definition(&self, heading: &'static str) -> Definition;
+    /// Returns the same option for clap.
+    fn arg(&self, id: String) -> Arg;
 
     /// Its names and its value, as the help shows them; indented.
     fn names(&self) -> String;
@@ -73,13 +45,12 @@ impl<O> Group<O> {
     }
 }
 
-/// The options, for completions and man pages.
-pub fn definitions<O: Listed>(groups: &'static [Group<O>]) -> Vec<Definition> {
-    let of = |group: &'static Group<O>| {
-        let options = group.options.iter();
-        options.map(|option| option.definition(group.title))
-    };
-    groups.iter().flat_map(of).collect()
+/// The command with the options, for completions and man pages.
+pub fn with_options<O: Listed>(command: Command, groups: &'static [Group<O>]) -> Command {
+    let of = |group: &'static Group<O>| group.options.iter().map(|option| (group.title, option));
+    let all = groups.iter().flat_map(of).enumerate();
+    let args = all.map(|(i, (title, option))| option.arg(format!("option{i}")).help_heading(title));
+    command.disable_help_flag(true).args(args)
 }
 
 /// The text of `rbench COMMAND --help`. The second column starts at `column`; the help of an option

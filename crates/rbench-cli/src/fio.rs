@@ -26,7 +26,8 @@ mod section;
 mod table;
 
 pub use file::Surroundings;
-pub use help::{definitions, help, tables};
+pub use help::{help, tables};
+pub use table::GROUPS;
 
 /// The options read from the words until now.
 #[derive(Debug, Clone, Default, PartialEq)]

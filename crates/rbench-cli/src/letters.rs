@@ -20,7 +20,7 @@ mod help;
 mod near;
 mod own;
 
-pub use help::{definitions, help};
+pub use help::help;
 pub use own::Own;
 pub use table::{Opt, Table, Takes, text};
 

@@ -2,11 +2,12 @@
 
 use std::fmt::Write as _;
 
+use clap::Arg;
 use rbench_plan::spec::fio::Settings;
 
 use super::Line;
 use super::table::{self, Does, GROUPS, Opt, Takes};
-use crate::definition::{self, Definition, Listed};
+use crate::definition::{self, Listed, with_value};
 use rbench_plan::given::{Base, Given};
 
 /// Start of the second column.
@@ -41,26 +42,20 @@ pub fn help() -> String {
     definition::help(HEAD, GROUPS, COLUMN)
 }
 
-/// The options, for completions and man pages.
-pub fn definitions() -> Vec<Definition> {
-    definition::definitions(GROUPS)
-}
-
 impl Listed for Opt {
-    fn definition(&self, heading: &'static str) -> Definition {
-        Definition {
-            letter: None,
-            long: Some(self.name),
-            aliases: self.aliases,
-            value: match self.takes {
-                Takes::Nothing => "",
-                Takes::Switch => "0|1",
-                Takes::Optional(name) | Takes::Value(name) | Takes::ValueOrJob(name) => name,
-            },
-            optional: !matches!(self.takes, Takes::Value(_) | Takes::ValueOrJob(_)),
-            help: self.help,
-            heading,
-        }
+    fn arg(&self, id: String) -> Arg {
+        let value = match self.takes {
+            Takes::Nothing => "",
+            Takes::Switch => "0|1",
+            Takes::Optional(name) | Takes::Value(name) | Takes::ValueOrJob(name) => name,
+        };
+        let optional = !matches!(self.takes, Takes::Value(_) | Takes::ValueOrJob(_));
+        let arg = Arg::new(id).long(self.name).help(self.help);
+        with_value(
+            arg.visible_aliases(self.aliases.iter().copied()),
+            value,
+            optional,
+        )
     }
 
     /// `  --bs=SIZE[,SIZE]`, `  --time_based[=0|1]`, `  -h, --help`

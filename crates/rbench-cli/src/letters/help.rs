@@ -2,8 +2,10 @@
 
 use std::fmt::Write as _;
 
+use clap::Arg;
+
 use super::{Line, Opt};
-use crate::definition::{self, Definition, Listed};
+use crate::definition::{self, Listed, with_value};
 
 /// Start of the second column.
 const COLUMN: usize = 29;
@@ -13,22 +15,11 @@ pub fn help<L: Line>() -> String {
     definition::help(L::TABLE.head, L::TABLE.groups, COLUMN)
 }
 
-/// The options, for completions and man pages.
-pub fn definitions<L: Line>() -> Vec<Definition> {
-    definition::definitions(L::TABLE.groups)
-}
-
 impl<L> Listed for Opt<L> {
-    fn definition(&self, heading: &'static str) -> Definition {
-        Definition {
-            letter: self.letter,
-            long: self.long,
-            aliases: &[],
-            value: self.takes.value_name(),
-            optional: !self.takes.needs_value(),
-            help: self.help,
-            heading,
-        }
+    fn arg(&self, id: String) -> Arg {
+        let arg = Arg::new(id).short(self.letter).long(self.long);
+        let (value, needed) = (self.takes.value_name(), self.takes.needs_value());
+        with_value(arg.help(self.help), value, !needed)
     }
 
     /// `  -X, --verify-read`, `      --out <FILE>`

@@ -64,17 +64,6 @@ impl Mdtest {
     }
 }
 
-/// The selected operations and kinds of items.
-struct Chosen {
-    create: bool,
-    stat: bool,
-    read: bool,
-    remove: bool,
-    rename: bool,
-    dirs: bool,
-    files: bool,
-}
-
 /// Tree and items.
 struct Extent {
     shape: Shape,
@@ -83,22 +72,26 @@ struct Extent {
 }
 
 pub(super) fn resolve(
-    options: &Mdtest,
+    given: &Mdtest,
     facts: &Facts,
     notes: &mut Vec<String>,
 ) -> Result<MetaPlan, PlanError> {
     let ranks = facts.ranks();
-    let chosen = chosen(options, notes)?;
+    let options = &complete(given, notes)?;
     let items_made = made_before(options, facts, notes)?;
-    let extent = extent(options, &chosen, items_made, notes)?;
+    let extent = extent(options, items_made, notes)?;
     // Rank 0 may have to count the items of all ranks.
     refuse_if! {
         extent.per_rank.checked_mul(u64::from(ranks)).is_none_or(|all| all > 1 << 62) =>
             "-n or -I give all ranks over 2^62 items";
     }
-    let rename = renames(options, &chosen, &extent, notes)?;
+    let several = extent.per_rank / extent.loops > 1;
+    refuse_if!(given.rename && !several => "-U needs more than one item");
+    if options.rename && !options.files_only && !several && extent.per_rank > 0 {
+        notes.push("renaming needs more than one item, and is left out".to_owned());
+    }
     let dirs = dirs(options, ranks)?;
-    let (write, read) = sizes(options, &chosen)?;
+    let (write, read) = sizes(options)?;
     exclusions(options)?;
     let naming = Naming {
         common: options.shared.then_some("shared"),
@@ -124,13 +117,7 @@ pub(super) fn resolve(
         site: Location::TestDirs(dirs),
         backend: options.backend,
         in_flight: in_flight::of(&options.in_flight)?,
-        phases: phases(
-            options,
-            &Chosen { rename, ..chosen },
-            &extent,
-            stride,
-            ranks,
-        ),
+        phases: phases(options, &extent, stride, ranks),
         barriers: !options.no_barriers,
         making: if options.mknod {
             Making::Node
@@ -167,26 +154,26 @@ fn data_seed(options: &Mdtest) -> Option<i32> {
     options.data_seed.filter(|seed| *seed != -1)
 }
 
-fn chosen(options: &Mdtest, notes: &mut Vec<String>) -> Result<Chosen, PlanError> {
+/// The options with all phases where none is named, and with -F where -S implies it.
+fn complete(options: &Mdtest, notes: &mut Vec<String>) -> Result<Mdtest, PlanError> {
     refuse_if! {
         options.files_only && options.dirs_only => "-F and -D cannot be combined";
         options.shared && options.dirs_only => "-S shares files: it cannot be combined with -D";
         options.rename && options.files_only =>
             "-U renames directories: it cannot be combined with -F";
     }
-    let dirs = !options.files_only && !options.shared;
     if options.shared && !options.files_only {
         notes.push("-S works on files only: directories are left out".to_owned());
     }
     let all = options.all_phases();
-    Ok(Chosen {
+    Ok(Mdtest {
         create: options.create || all,
         stat: options.stat || all,
         read: options.read || all,
         remove: options.remove || all,
         rename: options.rename || all,
-        dirs,
-        files: !options.dirs_only,
+        files_only: options.files_only || options.shared,
+        ..options.clone()
     })
 }
 
@@ -219,7 +206,6 @@ fn made_before(
 
 fn extent(
     options: &Mdtest,
-    chosen: &Chosen,
     made: Option<u64>,
     notes: &mut Vec<String>,
 ) -> Result<Extent, PlanError> {
@@ -265,7 +251,7 @@ fn extent(
             each
         }
         (None, Some(each)) => each,
-        (None, None) => open_ended(options, chosen, made, (places, notes))?,
+        (None, None) => open_ended(options, made, (places, notes))?,
     };
     let per_rank = shape
         .items()
@@ -287,14 +273,13 @@ fn extent(
 /// Items of each tree directory without -n and -I.
 fn open_ended(
     options: &Mdtest,
-    chosen: &Chosen,
     made: Option<u64>,
     (places, notes): (u64, &mut Vec<String>),
 ) -> Result<u64, PlanError> {
-    let until_the_deadline = chosen.create && options.stonewall.is_some_and(|w| w.0 > 0);
+    let until_the_deadline = options.create && options.stonewall.is_some_and(|w| w.0 > 0);
     match (made, until_the_deadline) {
         (None, false) => Ok(0),
-        (None, true) if chosen.dirs => {
+        (None, true) if !options.files_only => {
             notes.push(
                 "neither -n nor -I: only the tree is tested, as in mdtest; with -F files \
                  are created until -W ends the phase"
@@ -302,7 +287,7 @@ fn open_ended(
             );
             Ok(0)
         }
-        _ if chosen.dirs => {
+        _ if !options.files_only => {
             refuse!("-x does not record the number of directories: add -F, or give -n or -I")
         }
         _ if places > 1 => {
@@ -311,21 +296,6 @@ fn open_ended(
         (Some(made), _) => Ok(made),
         (None, true) => Ok(UNTIL_THE_DEADLINE),
     }
-}
-
-/// True if directories are renamed.
-fn renames(
-    options: &Mdtest,
-    chosen: &Chosen,
-    extent: &Extent,
-    notes: &mut Vec<String>,
-) -> Result<bool, PlanError> {
-    let several = extent.per_rank / extent.loops > 1;
-    refuse_if!(options.rename && !several => "-U needs more than one item");
-    if chosen.rename && chosen.dirs && !several && extent.per_rank > 0 {
-        notes.push("renaming needs more than one item, and is left out".to_owned());
-    }
-    Ok(chosen.rename && several)
 }
 
 fn dirs(options: &Mdtest, ranks: u32) -> Result<Vec<PathBuf>, PlanError> {
@@ -356,7 +326,7 @@ fn dirs(options: &Mdtest, ranks: u32) -> Result<Vec<PathBuf>, PlanError> {
     Ok(dirs)
 }
 
-fn sizes(options: &Mdtest, chosen: &Chosen) -> Result<(Bytes, Bytes), PlanError> {
+fn sizes(options: &Mdtest) -> Result<(Bytes, Bytes), PlanError> {
     let write = options.write_bytes.unwrap_or_default();
     let read = options.read_bytes.unwrap_or_default();
     for (flag, size) in [("-w", write), ("-e", read)] {
@@ -367,13 +337,13 @@ fn sizes(options: &Mdtest, chosen: &Chosen) -> Result<(Bytes, Bytes), PlanError>
         }
     }
     refuse_if! {
-        read > write && chosen.create && chosen.read && chosen.files =>
+        read > write && options.create && options.read && !options.dirs_only =>
             "-e {} is more than the {} bytes that -w writes", read.0, write.0;
-        options.verify_read && !(chosen.read && chosen.files && read.0 > 0) =>
+        options.verify_read && !(options.read && !options.dirs_only && read.0 > 0) =>
             "-X needs the read phase of files and -e";
         options.verify_read && options.backend == Backend::Dummy =>
             "-a DUMMY and -X cannot be combined: DUMMY reads no data to check";
-        options.verify_read && !chosen.create && data_seed(options).is_none() =>
+        options.verify_read && !options.create && data_seed(options).is_none() =>
             "-X on files of an earlier run needs its -G";
         options.verify_write && write.0 == 0 => "--verify-write needs -w";
         options.mknod && write.0 > 0 => "-k and -w cannot be combined";
@@ -413,13 +383,7 @@ fn stride(options: &Mdtest, facts: &Facts) -> u64 {
 }
 
 /// The phases in mdtest's order, each with its multiple of the stride.
-fn phases(
-    options: &Mdtest,
-    chosen: &Chosen,
-    extent: &Extent,
-    stride: u32,
-    ranks: u32,
-) -> Vec<PhasePlan> {
+fn phases(options: &Mdtest, extent: &Extent, stride: u32, ranks: u32) -> Vec<PhasePlan> {
     let ahead = |times: u32| ItemOwner::Each {
         ahead: (u64::from(stride) * u64::from(times) % u64::from(ranks)) as u32,
     };
@@ -444,35 +408,27 @@ fn phases(
     } else {
         by_one(ahead(3))
     };
-    let Chosen {
-        create,
-        stat,
-        read,
-        remove,
-        rename,
-        dirs,
-        files,
-    } = *chosen;
     let items = extent.per_rank > 0;
-    let (dirs, files) = (dirs && items, files && items);
+    let (dirs, files) = (items && !options.files_only, items && !options.dirs_only);
+    let rename = dirs && options.rename && extent.per_rank / extent.loops > 1;
     let creation = by_one(ahead(0));
     let wanted = [
-        (create, PhaseKind::TreeCreate, of_the_tree),
-        (dirs && create, PhaseKind::DirCreate, creation),
-        (dirs && stat, PhaseKind::DirStat, ahead(1)),
-        (dirs && rename, PhaseKind::DirRename, ahead(1)),
-        (dirs && remove, PhaseKind::DirRemove, removal),
-        (files && create, PhaseKind::FileCreate, creation),
+        (options.create, PhaseKind::TreeCreate, of_the_tree),
+        (dirs && options.create, PhaseKind::DirCreate, creation),
+        (dirs && options.stat, PhaseKind::DirStat, ahead(1)),
+        (rename, PhaseKind::DirRename, ahead(1)),
+        (dirs && options.remove, PhaseKind::DirRemove, removal),
+        (files && options.create, PhaseKind::FileCreate, creation),
         // Files that rank 0 has created for all.
         (
-            files && create && options.collective,
+            files && options.create && options.collective,
             PhaseKind::FileWrite,
             ahead(0),
         ),
-        (files && stat, PhaseKind::FileStat, ahead(1)),
-        (files && read, PhaseKind::FileRead, ahead(2)),
-        (files && remove, PhaseKind::FileRemove, removal),
-        (remove, PhaseKind::TreeRemove, of_the_tree),
+        (files && options.stat, PhaseKind::FileStat, ahead(1)),
+        (files && options.read, PhaseKind::FileRead, ahead(2)),
+        (files && options.remove, PhaseKind::FileRemove, removal),
+        (options.remove, PhaseKind::TreeRemove, of_the_tree),
     ];
     wanted
         .into_iter()

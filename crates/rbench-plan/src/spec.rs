@@ -85,15 +85,20 @@ pub struct Common {
 }
 
 /// Iterations until their rates are known well enough.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Args)]
 pub struct AutoIterations {
     /// `--iterations auto`
+    #[arg(skip)]
     pub wanted: bool,
-    /// `--precision`: a share, 0.03 is 3 %.
+    /// With --iterations auto: allowed error of each rate [default: 3%]
+    #[arg(long, value_name = "PERCENT", value_parser = values::precision)]
     pub precision: Option<f64>,
-    /// `--max-iterations`
+    /// With --iterations auto: maximum number of iterations [default: 30]
+    #[arg(long, value_name = "N")]
     pub max_iterations: Option<u32>,
-    /// `--max-time`: after it no further iteration begins.
+    /// With --iterations auto: start no further iteration after this time (s) [default: no
+    /// limit]
+    #[arg(long, value_name = "TIME")]
     pub max_time: Option<Nanos>,
 }
 

@@ -1,7 +1,6 @@
 //! Options for the number of iterations.
 
 use clap::Args as ClapArgs;
-use rbench_core::Nanos;
 use rbench_plan::spec;
 
 use rbench_plan::values::{self, Iterations};
@@ -22,16 +21,8 @@ pub struct Repeats {
     /// is within --precision.
     #[arg(long, value_name = "N|auto", value_parser = values::iterations)]
     iterations: Option<Iterations>,
-    /// With --iterations auto: allowed error of each rate [default: 3%]
-    #[arg(long, value_name = "PERCENT", value_parser = values::precision)]
-    precision: Option<f64>,
-    /// With --iterations auto: maximum number of iterations [default: 30]
-    #[arg(long, value_name = "N")]
-    max_iterations: Option<u32>,
-    /// With --iterations auto: start no further iteration after this time (s) [default: no
-    /// limit]
-    #[arg(long, value_name = "TIME")]
-    max_time: Option<Nanos>,
+    #[command(flatten)]
+    auto: spec::AutoIterations,
 }
 
 impl Repeated for Repeats {
@@ -42,9 +33,7 @@ impl Repeated for Repeats {
         };
         common.auto = spec::AutoIterations {
             wanted: self.iterations == Some(Iterations::Auto),
-            precision: self.precision,
-            max_iterations: self.max_iterations,
-            max_time: self.max_time,
+            ..self.auto
         };
     }
 }

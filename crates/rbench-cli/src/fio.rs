@@ -35,14 +35,7 @@ pub struct Line {
     fio: Fio,
     view: FioView,
     output: Output,
-    limits: spec::LimitOptions,
-    leave: spec::Leave,
-    /// `--iterations`
-    iterations: Option<u32>,
-    /// `--shift`
-    shift: Option<u32>,
-    /// `--drop-caches`
-    drop_caches: bool,
+    common: spec::Common,
     /// `--append-terse`
     append_terse: bool,
     /// `--section`: run only these sections of job files.
@@ -401,11 +394,7 @@ impl Line {
             mut fio,
             mut view,
             mut output,
-            limits,
-            leave,
-            iterations,
-            shift,
-            drop_caches,
+            common,
             append_terse,
             show_command,
             jobs,
@@ -429,18 +418,8 @@ impl Line {
         output.progress = output.progress.unless(output.quiet);
         output.fio = Some(view);
         fio.jobs = jobs.into_iter().map(job).collect();
-        let spec = Spec {
-            common: spec::Common {
-                limits,
-                leave,
-                iterations,
-                shift,
-                drop_caches,
-                ..spec::Common::default()
-            },
-            workload: Workload::Fio(Box::new(fio)),
-        };
-        Ok(Invocation::Run(Box::new(spec), output))
+        let workload = Workload::Fio(Box::new(fio));
+        Ok(Invocation::Run(Box::new(Spec { common, workload }), output))
     }
 }
 

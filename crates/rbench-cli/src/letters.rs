@@ -28,22 +28,14 @@ pub use table::{Opt, Table, Takes, text};
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Shared {
     pub output: Output,
-    pub limits: spec::LimitOptions,
-    pub leave: spec::Leave,
-    pub drop_caches: bool,
+    pub common: spec::Common,
 }
 
 impl Shared {
     /// Splits the options into those of the plan and those of the output.
     pub fn split(mut self) -> (spec::Common, Output) {
         self.output.progress = self.output.progress.unless(self.output.quiet);
-        let common = spec::Common {
-            limits: self.limits,
-            leave: self.leave,
-            drop_caches: self.drop_caches,
-            ..spec::Common::default()
-        };
-        (common, self.output)
+        (self.common, self.output)
     }
 }
 

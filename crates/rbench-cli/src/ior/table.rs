@@ -160,7 +160,7 @@ fn api(_: &mut Line, word: &OsStr) -> Result<(), String> {
 }
 
 fn quit_on_error(line: &mut Line, on: bool) {
-    line.shared.limits.on_error = on.then_some(OnError::Stop);
+    line.shared.common.limits.on_error = on.then_some(OnError::Stop);
 }
 
 fn summary_format(word: &str) -> Result<Summary, String> {

@@ -69,9 +69,10 @@ fn each_option_sets_its_own() {
         "-z -C -z -C --random-offset-seed 7":
             spec.random = 2, spec.random_seed = Some(7), spec.reorder = true;
         "-zz -O randomOffset=1,verbose=3": spec.random = 1, view.verbosity = 3;
-        "-q -vv": shared.limits.on_error = Some(OnError::Stop), view.verbosity = 2;
+        "-q -vv": shared.common.limits.on_error = Some(OnError::Stop), view.verbosity = 2;
         "--drop-caches --overfill --untried":
-            shared.drop_caches = true, shared.leave.overfill = true, shared.leave.untried = true;
+            shared.common.drop_caches = true, shared.common.leave.overfill = true,
+            shared.common.leave.untried = true;
     });
 }
 

@@ -22,15 +22,15 @@ impl<L: Line> Own<L> {
     "overwrite" => output.overwrite: on, "Replace the file of --out if rbench wrote it";
     "label" => output.labels: more("K=V", values::label),
         "Add the label key=value to the result; may be repeated";
-    "on-error" => limits.on_error: word("WHAT", spec::on_error),
+    "on-error" => common.limits.on_error: word("WHAT", spec::on_error),
         "What to do after a failed operation: continue, stop [default: continue]";
-    "max-errors" => limits.max_errors: word("N", values::count),
+    "max-errors" => common.limits.max_errors: word("N", values::count),
         "End the run after more than N failed operations [default: no limit]";
-    "op-timeout" => limits.op_timeout: word("TIME", values::time),
+    "op-timeout" => common.limits.op_timeout: word("TIME", values::time),
         "Give up on an operation that takes longer (s) [default: never]";
-    "on-dead-mount" => limits.on_dead_mount: word("WHAT", spec::on_error),
+    "on-dead-mount" => common.limits.on_dead_mount: word("WHAT", spec::on_error),
         "When a mount no longer answers: stop, continue [default: stop]";
-    "drop-caches" => drop_caches: on,
+    "drop-caches" => common.drop_caches: on,
         "Drop the kernel's caches before phases that read or stat (needs root)";
     "no-round-trip" => output.no_round_trip: on,
         "Do not measure the round trip to the file system at the start";
@@ -40,9 +40,11 @@ impl<L: Line> Own<L> {
         "Report CPU time and memory of the client, by PID or process name";
     "event" => output.events: more("NAME[@TIME]=CMD", values::event),
         "Run CMD and set mark NAME at TIME in the first phase; may be repeated";
-    "private-dirs" => leave.private_dirs: on, "Allow each host its own file system at the target";
-    "overfill" => leave.overfill: on, "Start even if there is less free space than the run writes";
-    "untried" => leave.untried: on,
+    "private-dirs" => common.leave.private_dirs: on,
+        "Allow each host its own file system at the target";
+    "overfill" => common.leave.overfill: on,
+        "Start even if there is less free space than the run writes";
+    "untried" => common.leave.untried: on,
         "Skip the initial test of the file system features that the run needs";
     "progress" => output.progress: word("HOW", values::choice),
         "Progress of rank 0 on stderr: auto, plain, live, off [default: auto]";

@@ -100,14 +100,14 @@ const SAMPLES: &[Sample<Line>] = samples! {
     "--watch mfsmount":
         shared.output.watch = Some(rbench_core::client::Watch::Name("mfsmount".to_owned()));
     "--overwrite": shared.output.overwrite = true;
-    "--private-dirs": shared.leave.private_dirs = true;
-    "--overfill": shared.leave.overfill = true;
-    "--untried": shared.leave.untried = true;
-    "--drop-caches": shared.drop_caches = true;
-    "--on-error stop": shared.limits.on_error = Some(OnError::Stop);
-    "--max-errors 7": shared.limits.max_errors = Some(7);
-    "--op-timeout 2m": shared.limits.op_timeout = Some(Nanos(120_000_000_000));
-    "--on-dead-mount continue": shared.limits.on_dead_mount = Some(OnError::Continue);
+    "--private-dirs": shared.common.leave.private_dirs = true;
+    "--overfill": shared.common.leave.overfill = true;
+    "--untried": shared.common.leave.untried = true;
+    "--drop-caches": shared.common.drop_caches = true;
+    "--on-error stop": shared.common.limits.on_error = Some(OnError::Stop);
+    "--max-errors 7": shared.common.limits.max_errors = Some(7);
+    "--op-timeout 2m": shared.common.limits.op_timeout = Some(Nanos(120_000_000_000));
+    "--on-dead-mount continue": shared.common.limits.on_dead_mount = Some(OnError::Continue);
     "--communicator solo": shared.output.start.communicator = Communicator::Solo;
     "--start-timeout 30s": shared.output.start.timeout = Some(Nanos(30_000_000_000));
 };

@@ -52,9 +52,10 @@ options! {
         "Replace the file of --out if rbench wrote it";
     label => output.labels: more("K=V", values::label),
         "Add the label key=value to the result; may be repeated";
-    "on-error" => limits.on_error: word("WHAT", spec::on_error) = "continue",
+    "on-error" => common.limits.on_error: word("WHAT", spec::on_error) = "continue",
         "What to do after a failed operation of any job: continue, stop";
-    "max-errors" => limits.max_errors: number, "End the run after more than N failed operations";
+    "max-errors" => common.limits.max_errors: number,
+        "End the run after more than N failed operations";
     "rbench-no-round-trip" => output.no_round_trip: sets(true),
         "Do not measure the round trip to the file system at the start";
     "rbench-client-cache" => output.client_cache: word("SIZE", values::bytes),
@@ -63,21 +64,23 @@ options! {
         "Report CPU time and memory of the client, by PID or process name";
     "rbench-event" => output.events: more("NAME[@TIME]=CMD", values::event),
         "Run CMD and set mark NAME at TIME in the first phase; may be repeated";
-    iterations: number(1) = "1", "Run all jobs N times, each time as separate groups";
-    shift: number, "Let jobs that only read use the files of rank r-N, then r-2N, ...";
+    iterations => common.iterations: number(1) = "1",
+        "Run all jobs N times, each time as separate groups";
+    shift => common.shift: number,
+        "Let jobs that only read use the files of rank r-N, then r-2N, ...";
     "ack-journal" => fio.ack_journal: word("PREFIX", path),
         "Record writes and syncs in PREFIX.0.WORKER, for rbench verify";
-    "drop-caches" => drop_caches: sets(true),
+    "drop-caches" => common.drop_caches: sets(true),
         "Drop the kernel's caches on every host before jobs that read (root)";
-    "op-timeout" => limits.op_timeout: word("TIME", seconds),
+    "op-timeout" => common.limits.op_timeout: word("TIME", seconds),
         "Give up on an operation that takes longer than this (s)";
-    "on-dead-mount" => limits.on_dead_mount: word("WHAT", spec::on_error) = "stop",
+    "on-dead-mount" => common.limits.on_dead_mount: word("WHAT", spec::on_error) = "stop",
         "When a mount no longer answers: stop, continue";
-    "private-dirs" => leave.private_dirs: sets(true),
+    "private-dirs" => common.leave.private_dirs: sets(true),
         "Allow each host its own file system for the files";
-    overfill => leave.overfill: sets(true),
+    overfill => common.leave.overfill: sets(true),
         "Start even if there is less free space than the jobs write";
-    untried => leave.untried: sets(true),
+    untried => common.leave.untried: sets(true),
         "Skip the initial test of the file system features the jobs need";
     progress => output.progress: word("HOW", values::choice) = "auto",
         "How rank 0 shows progress on stderr: auto, plain, live, off";

@@ -377,17 +377,17 @@ const LINE_OPTIONS: &[LineSample] = samples! {
     "--rbench-watch=17": output.watch = Some(rbench_core::client::Watch::Process(17));
     "--rbench-event=failover@3s=true":
         output.events = vec!["failover@3s=true".parse().expect("an event")];
-    "--iterations=2": iterations = Some(2);
-    "--shift=2": shift = Some(2);
+    "--iterations=2": common.iterations = Some(2);
+    "--shift=2": common.shift = Some(2);
     "--ack-journal=/var/acks": fio.ack_journal = Some("/var/acks".into());
-    "--drop-caches": drop_caches = true;
-    "--private-dirs": leave.private_dirs = true;
-    "--overfill": leave.overfill = true;
-    "--untried": leave.untried = true;
-    "--on-error=stop": limits.on_error = Some(OnError::Stop);
-    "--max-errors=7": limits.max_errors = Some(7);
-    "--op-timeout=2m": limits.op_timeout = Some(Nanos(120_000_000_000));
-    "--on-dead-mount=continue": limits.on_dead_mount = Some(OnError::Continue);
+    "--drop-caches": common.drop_caches = true;
+    "--private-dirs": common.leave.private_dirs = true;
+    "--overfill": common.leave.overfill = true;
+    "--untried": common.leave.untried = true;
+    "--on-error=stop": common.limits.on_error = Some(OnError::Stop);
+    "--max-errors=7": common.limits.max_errors = Some(7);
+    "--op-timeout=2m": common.limits.op_timeout = Some(Nanos(120_000_000_000));
+    "--on-dead-mount=continue": common.limits.on_dead_mount = Some(OnError::Continue);
     "--communicator=solo": output.start.communicator = Communicator::Solo;
     "--start-timeout=30s": output.start.timeout = Some(Nanos(30_000_000_000));
 };

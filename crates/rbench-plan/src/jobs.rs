@@ -1,7 +1,7 @@
 //! Jobs on blocks, complete: `rbench io` and `rbench fio` resolve to them. Groups of jobs run
 //! one after the other, the jobs of a group at the same time.
 //!
-//! No value means "default" any more. A job runs as `numjobs` workers on each rank; worker
+//! No value means "default" any more, except in `spec::fio::Settings`, where a job is incomplete. A job runs as `numjobs` workers on each rank; worker
 //! number `rank·numjobs + clone` is fio's jobnum.
 
 use std::ops::Range;
@@ -422,7 +422,7 @@ pub struct Syncing {
 /// `sync`: a flag of open(2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum SyncMode {
-    /// Neither.
+    /// No flag.
     #[default]
     None,
     /// O_SYNC

@@ -153,7 +153,7 @@ mod tests {
     /// Without options.
     fn usual() -> Quick {
         let command = Quick::augment_args(clap::Command::new("quick"));
-        let matches = command.get_matches_from(["quick"]);
+        let matches = command.try_get_matches_from(["quick"]).expect("defaults");
         Quick::from_arg_matches(&matches).expect("defaults")
     }
 

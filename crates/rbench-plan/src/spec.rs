@@ -1,5 +1,5 @@
-//! The options as they were typed: an option that was not given is `None`. Every command line,
-//! native or foreign, ends up here. These types define the native commands: clap reads names,
+//! The options as they were typed. An option that was not given is `None`, or has its default if
+//! nothing is to be decided. Every command line, native or foreign, ends up here. These types define the native commands: clap reads names,
 //! values and help from them.
 
 use std::ffi::OsString;

@@ -1,4 +1,4 @@
-//! `rbench man` and `rbench completions`, generated from the definitions of the commands.
+//! `rbench man` and `rbench completions`, generated from the options of the commands.
 
 use std::io::Write as _;
 use std::path::Path;

@@ -1,5 +1,5 @@
-//! fio's options, checked and translated into jobs: its defaults filled in,
-//! groups formed, sizes divided.
+//! fio's options, checked and translated into jobs: groups formed,
+//! sizes divided.
 //!
 //! What each option means is in docs/reference/fio.md. Sentences name fio's own options.
 

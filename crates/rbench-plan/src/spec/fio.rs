@@ -1,5 +1,5 @@
 //! `rbench fio`: jobs and their options as they were typed, units read. What
-//! was left out is `None`; the defaults of fio are filled in by the plan.
+//! was left out is `None`, or has fio's default if nothing is to be decided.
 
 use std::path::PathBuf;
 
@@ -60,8 +60,7 @@ pub struct Cmdprio {
 }
 
 /// Options of a job by their names in fio. Of `name <- "option=word": type = "note"` the field
-/// holds what `option` was given, `None` where it was left out. Options that need no decision fill
-/// a field of the plan.
+/// holds what `option` was given, `None` where it was left out.
 macro_rules! settings {
     (
         { $($field:ident $(<- $option:literal)? : $type:ty $(= $note:literal)?;)* }
@@ -194,9 +193,10 @@ settings! { {
     of_engines: Vec<(&'static str, &'static [&'static str])> = Vec::new();
     /// `ignore_error`: errno values of reads, writes and verification.
     ignore_error: [Vec<i32>; 3] = Default::default();
-    /// The options that fill a field of the plan, above fio's defaults.
+    /// Fields of the plan that options set directly; at first fio's defaults. The resolver replaces the
+    /// fields that follow from the options above.
     plan: JobPlan = default_plan();
-    /// Those of its report.
+    /// Options of its report.
     report: FioReport = FioReport {
         percentiles: PERCENTILES.to_vec(),
         clat_percentiles: true,
@@ -204,13 +204,13 @@ settings! { {
         disks: true,
         ..FioReport::default()
     };
-    /// Those of its verification.
+    /// Options of its verification.
     checks: Verify = Verify {
         save_state: true,
         trimmed_is_zero: true,
         ..Verify::default()
     };
-    /// Those of the blocks that it verifies.
+    /// Layout of the blocks that it verifies.
     layout: FioLayout = FioLayout {
         checksum: Checksum::Null,
         offset: 0,
@@ -219,7 +219,7 @@ settings! { {
         seed: true,
         sequence: true,
     };
-    /// Those of the logs that it replays, if there are any.
+    /// Options of the logs that it replays, if there are any.
     replay: Replay = Replay::WHOLE;
 } }
 

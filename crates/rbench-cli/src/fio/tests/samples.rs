@@ -90,6 +90,7 @@ pub const JOB_OPTIONS: &[JobSample] = samples! {
     "openfiles=2": openfiles = Some(2);
     "file_service_type=random:4": plan.files.service = FileService::Random(4);
     "file_service_type=sequential": plan.files.service = FileService::Sequential;
+    "file_service_type=roundrobin": plan.files.service = FileService::RoundRobin(1);
     "file_service_type=roundrobin:2": plan.files.service = FileService::RoundRobin(2);
     "size=4G": size = Some(Extent::Bytes(4 << 30));
     "size=100%": size = Some(Extent::Percent(100));
@@ -106,6 +107,7 @@ pub const JOB_OPTIONS: &[JobSample] = samples! {
     "fill_device=1": plan.files.fill = true;
     "fill_fs=1": plan.files.fill = true;
     "lockfile=none": plan.files.lock = FileLock::None;
+    "lockfile=exclusive": plan.files.lock = FileLock::Exclusive;
     "error_dump=1";
     "end_syncfs=1": plan.syncing.end_syncfs = true;
     "sync_file_range=wait_before,write:8":
@@ -453,7 +455,7 @@ fn no_option_is_without_a_sample_and_no_field_without_an_option() {
     }
     let all = format!("--name=a --{} --rate=1m --ba=4k", all.join(" --"));
     let settings = &jobs(&all)[0].settings;
-    // The plan has fields of its own.
+    // These have fields that no option sets. Rows that set a field of them name it, and so need a sample.
     let plan = [
         format!("{:?}", settings.plan),
         format!("{:?}", settings.report),

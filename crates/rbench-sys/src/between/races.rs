@@ -6,104 +6,101 @@ use std::path::{Path, PathBuf};
 use nix::errno::Errno;
 use nix::fcntl::{AT_FDCWD, RenameFlags, renameat2};
 use rbench_core::{Clock as _, MonotonicClock, Nanos, or_eio};
+use serde::{Deserialize, Serialize};
 
 use super::{Check, Step, Trial, promise};
 
-/// Call of a race.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Race {
-    /// Opens with `O_CREAT` and `O_EXCL`.
-    Create,
-    /// Creates a directory.
-    Mkdir,
-    /// Creates a symbolic link.
-    Symlink,
-    /// Creates a hard link; each client has its own file.
-    Link,
-    /// Renames the client's own file to the name, with `RENAME_NOREPLACE`.
-    NoReplace,
-    /// Renames the file; each client has its own new name.
-    Rename,
-    /// Unlinks the file.
-    Unlink,
-    /// Removes the directory.
-    Rmdir,
+/// A call that all clients make; one of them is to succeed.
+#[derive(Debug, Clone, Copy)]
+pub struct Race {
+    /// The system call.
+    pub call: &'static str,
+    /// Error of the clients that do not win.
+    pub lost: Errno,
+    /// Creates the name that all want, which one client does beforehand.
+    prize: Option<fn(&Path) -> Step<()>>,
+    /// True if each client needs a file of its own.
+    own: bool,
+    go: Go,
+}
+
+/// The call for the name that all want, with a name of the client's own.
+type Go = fn(&Path, &Path) -> std::io::Result<()>;
+
+/// All clients create a name. `own`: each from a file of its own.
+const fn creation(call: &'static str, own: bool, go: Go) -> Trial {
+    Trial::Race(Race {
+        call,
+        lost: Errno::EEXIST,
+        prize: None,
+        own,
+        go,
+    })
+}
+
+/// All clients take away a name, which `prize` has created.
+const fn removal(call: &'static str, prize: fn(&Path) -> Step<()>, go: Go) -> Trial {
+    Trial::Race(Race {
+        call,
+        lost: Errno::ENOENT,
+        prize: Some(prize),
+        own: false,
+        go,
+    })
 }
 
 /// Time before an instant from which on nobody sleeps, as a sleeper wakes up late.
 const AWAKE: Nanos = Nanos(200_000);
 
 /// Result of an attempt to get a name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Attempt {
     /// Start of the call.
     pub begun: Nanos,
     /// Time of its return.
     pub ended: Nanos,
-    /// Its result.
-    pub result: Result<(), Errno>,
+    /// 0, or the number of its error.
+    pub end: i32,
 }
 
 pub(super) const CHECKS: &[Check] = &[
     promise("races.create-excl")
         .says("if all clients create a file with O_EXCL, one succeeds and the others get EEXIST")
-        .trial(Trial::Race(Race::Create)),
+        .trial(creation("open", false, |prize, _| {
+            let file = OpenOptions::new().write(true).create_new(true).open(prize);
+            file.map(drop)
+        })),
     promise("races.mkdir")
         .says("if all clients create a directory, one succeeds and the others get EEXIST")
-        .trial(Trial::Race(Race::Mkdir)),
+        .trial(creation("mkdir", false, |prize, _| std::fs::create_dir(prize))),
     promise("races.symlink")
         .says("if all clients create a symbolic link, one succeeds and the others get EEXIST")
-        .trial(Trial::Race(Race::Symlink)),
+        .trial(creation("symlink", false, |prize, own| std::os::unix::fs::symlink(own, prize))),
     promise("races.link")
         .says("if all clients link to one name, one succeeds and the others get EEXIST")
-        .trial(Trial::Race(Race::Link)),
+        .trial(creation("link", true, |prize, own| std::fs::hard_link(own, prize))),
     promise("races.rename-noreplace")
         .says("if all clients rename to one name with RENAME_NOREPLACE, one succeeds and the others get EEXIST")
-        .trial(Trial::Race(Race::NoReplace)),
+        .trial(creation("renameat2", true, |prize, own| {
+            let how = RenameFlags::RENAME_NOREPLACE;
+            Ok(renameat2(AT_FDCWD, own, AT_FDCWD, prize, how)?)
+        })),
     promise("races.rename")
         .says("if all clients rename one file, one succeeds and the others get ENOENT")
-        .trial(Trial::Race(Race::Rename)),
+        .trial(removal("rename", super::place, |prize, own| std::fs::rename(prize, own))),
     promise("races.unlink")
         .says("if all clients unlink one file, one succeeds and the others get ENOENT")
-        .trial(Trial::Race(Race::Unlink)),
+        .trial(removal("unlink", super::place, |prize, _| std::fs::remove_file(prize))),
     promise("races.rmdir")
         .says("if all clients remove one directory, one succeeds and the others get ENOENT")
-        .trial(Trial::Race(Race::Rmdir)),
+        .trial(removal("rmdir", super::make, |prize, _| std::fs::remove_dir(prize))),
 ];
 
 impl Race {
-    /// Error of the clients that do not win.
-    pub fn lost(self) -> Errno {
-        match self {
-            Race::Create | Race::Mkdir | Race::Symlink | Race::Link | Race::NoReplace => {
-                Errno::EEXIST
-            }
-            Race::Rename | Race::Unlink | Race::Rmdir => Errno::ENOENT,
-        }
-    }
-
-    /// The system call.
-    pub fn call(self) -> &'static str {
-        match self {
-            Race::Create => "open",
-            Race::Mkdir => "mkdir",
-            Race::Symlink => "symlink",
-            Race::Link => "link",
-            Race::NoReplace => "renameat2",
-            Race::Rename => "rename",
-            Race::Unlink => "unlink",
-            Race::Rmdir => "rmdir",
-        }
-    }
-
     /// The names that one client creates, and all want.
     pub fn prizes(self, directory: &Path, rounds: usize) -> Vec<PathBuf> {
-        match self {
-            Race::Rename | Race::Unlink | Race::Rmdir => {
-                (0..rounds).map(|round| prize(directory, round)).collect()
-            }
-            _ => Vec::new(),
-        }
+        let rounds = if self.prize.is_some() { rounds } else { 0 };
+        (0..rounds).map(|round| prize(directory, round)).collect()
     }
 
     /// Creates these names.
@@ -111,11 +108,8 @@ impl Race {
     /// # Errors
     /// The call that failed.
     pub fn prepare(self, directory: &Path, rounds: usize) -> Step<()> {
-        let prizes = self.prizes(directory, rounds);
-        prizes.iter().try_for_each(|path| match self {
-            Race::Rmdir => super::make(path),
-            _ => super::place(path),
-        })
+        let create = |path: &PathBuf| self.prize.map_or(Ok(()), |create| create(path));
+        self.prizes(directory, rounds).iter().try_for_each(create)
     }
 
     /// Creates the files that each client needs for itself.
@@ -123,7 +117,7 @@ impl Race {
     /// # Errors
     /// The call that failed.
     pub fn prepare_own(self, directory: &Path, client: usize, rounds: usize) -> Step<()> {
-        if matches!(self, Race::Link | Race::NoReplace) {
+        if self.own {
             for path in (0..rounds).map(|round| own(directory, client, round)) {
                 super::place(&path)?;
             }
@@ -151,36 +145,12 @@ impl Race {
                 std::hint::spin_loop();
             }
             let begun = MonotonicClock.now();
-            let result = self.go(&prize, &own);
+            let result = (self.go)(&prize, &own).map_err(or_eio);
             let ended = MonotonicClock.now();
-            all.push(Attempt {
-                begun,
-                ended,
-                result,
-            });
+            let end = result.err().map_or(0, |errno| errno as i32);
+            all.push(Attempt { begun, ended, end });
         }
         all
-    }
-
-    fn go(self, prize: &Path, own: &Path) -> Result<(), Errno> {
-        let ended = match self {
-            Race::Create => OpenOptions::new()
-                .write(true)
-                .create_new(true)
-                .open(prize)
-                .map(drop),
-            Race::Mkdir => std::fs::create_dir(prize),
-            Race::Symlink => std::os::unix::fs::symlink(own, prize),
-            Race::Link => std::fs::hard_link(own, prize),
-            Race::NoReplace => {
-                let how = RenameFlags::RENAME_NOREPLACE;
-                return renameat2(AT_FDCWD, own, AT_FDCWD, prize, how);
-            }
-            Race::Rename => std::fs::rename(prize, own),
-            Race::Unlink => std::fs::remove_file(prize),
-            Race::Rmdir => std::fs::remove_dir(prize),
-        };
-        ended.map_err(or_eio)
     }
 }
 

@@ -7,7 +7,6 @@ use rbench_core::Nanos;
 use rbench_core::units;
 use rbench_sys::between::{Attempt, Race, Step, make};
 use rbench_sys::promises::{Evidence, Verdict, described};
-use serde::{Deserialize, Serialize};
 
 use super::{Clients, Counted, End, UNSUPPORTED};
 
@@ -60,16 +59,16 @@ impl Clients<'_, '_> {
                 let instants: Vec<Nanos> = (0..ROUNDS as u64).map(at).collect();
                 Ok(race.run(&place, me, &instants, stop))
             };
-            let ended = |attempt: Attempt| Ended {
+            let at_root = |attempt: Attempt| Attempt {
                 begun: self.group.by_root(attempt.begun),
                 ended: self.group.by_root(attempt.ended),
-                end: attempt.result.err().map_or(0, |errno| errno as i32),
+                ..attempt
             };
-            let ended = |all: Vec<Attempt>| all.into_iter().map(ended).collect::<Vec<Ended>>();
-            part = Some(self.part(run).await?.map(ended));
+            let at_root = |all: Vec<Attempt>| all.into_iter().map(at_root).collect::<Vec<_>>();
+            part = Some(self.part(run).await?.map(at_root));
         }
         let met = self.meet(part).await?.into_iter();
-        let ends: Option<Vec<Vec<Ended>>> = met
+        let ends: Option<Vec<Vec<Attempt>>> = met
             .map(|all| all.filter(|all| all.len() == ROUNDS))
             .collect();
         let ends = ends.ok_or_else(End::incomplete)?;
@@ -84,41 +83,32 @@ impl Clients<'_, '_> {
     }
 }
 
-/// The result of a round for a client, on rank 0's clock.
-#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-struct Ended {
-    begun: Nanos,
-    ended: Nanos,
-    /// 0, or the error's number.
-    end: i32,
-}
-
-impl Ended {
-    /// Returns true if the calls of two clients may have overlapped, by clocks that differ by at
-    /// most `slack`.
-    fn meets(&self, other: &Ended, slack: Nanos) -> bool {
-        let before = |a: &Ended, b: &Ended| b.begun.since(a.ended) > slack;
-        !before(self, other) && !before(other, self)
-    }
+/// Returns true if the calls of two clients may have overlapped, by clocks that differ by at most
+/// `slack`.
+fn overlap(one: &Attempt, other: &Attempt, slack: Nanos) -> bool {
+    let before = |a: &Attempt, b: &Attempt| b.begun.since(a.ended) > slack;
+    !before(one, other) && !before(other, one)
 }
 
 /// The verdict on the results of all rounds. A round without violation counts only if a loser's
 /// call overlaps with the winner's.
-fn judge(race: Race, ends: &[Vec<Ended>], slack: Nanos) -> (Verdict, Counted) {
+fn judge(race: Race, ends: &[Vec<Attempt>], slack: Nanos) -> (Verdict, Counted) {
     let (mut none, mut several, mut others) = (0, 0, BTreeMap::new());
     let mut counted = Counted::default();
     for round in 0..ROUNDS {
-        let of: Vec<Ended> = ends.iter().map(|client| client[round]).collect();
+        let of: Vec<Attempt> = ends.iter().map(|client| client[round]).collect();
         let winners = of.iter().filter(|ended| ended.end == 0).count();
-        let odd = |ended: &&Ended| ended.end != 0 && ended.end != race.lost() as i32;
+        let odd = |ended: &&Attempt| ended.end != 0 && ended.end != race.lost as i32;
         for ended in of.iter().filter(odd) {
             *others.entry(ended.end).or_insert(0_u64) += 1;
         }
         none += u64::from(winners == 0);
         several += u64::from(winners > 1);
         let wrong = winners != 1 || of.iter().any(|ended| odd(&ended));
-        let (won, lost): (Vec<Ended>, Vec<Ended>) = of.iter().partition(|ended| ended.end == 0);
-        let raced = won.iter().any(|a| lost.iter().any(|b| a.meets(b, slack)));
+        let (won, lost): (Vec<Attempt>, Vec<Attempt>) = of.iter().partition(|ended| ended.end == 0);
+        let raced = won
+            .iter()
+            .any(|a| lost.iter().any(|b| overlap(a, b, slack)));
         counted.tries += u64::from(wrong || raced);
         counted.violations += u64::from(wrong);
     }
@@ -128,9 +118,9 @@ fn judge(race: Race, ends: &[Vec<Ended>], slack: Nanos) -> (Verdict, Counted) {
         (*times == all && says).then_some(errno)
     };
     let evidence = |errno: Option<Errno>, seen: String| Evidence {
-        expected: format!("one winner, {:?} for the others", race.lost()),
+        expected: format!("one winner, {:?} for the others", race.lost),
         seen,
-        call: race.call().to_owned(),
+        call: race.call.to_owned(),
         errno,
         ..Evidence::default()
     };
@@ -158,12 +148,21 @@ fn judge(race: Race, ends: &[Vec<Ended>], slack: Nanos) -> (Verdict, Counted) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rbench_sys::between::{Trial, all};
 
     const EXIST: i32 = Errno::EEXIST as i32;
 
+    fn find(name: &str) -> Race {
+        let check = all().find(|check| check.name == name);
+        match check.map(|check| &check.trial) {
+            Some(Trial::Race(race)) => *race,
+            _ => panic!("{name}"),
+        }
+    }
+
     /// The rounds of a client, at instants of its own.
-    fn client(end: i32, begun: u64) -> Vec<Ended> {
-        let one = Ended {
+    fn client(end: i32, begun: u64) -> Vec<Attempt> {
+        let one = Attempt {
             begun: Nanos(begun),
             ended: Nanos(begun + 10),
             end,
@@ -171,10 +170,10 @@ mod tests {
         vec![one; ROUNDS]
     }
 
-    fn check(change: impl Fn(&mut [Vec<Ended>]), expect: (u64, u64, &str)) {
+    fn check(change: impl Fn(&mut [Vec<Attempt>]), expect: (u64, u64, &str)) {
         let mut ends = vec![client(0, 100), client(EXIST, 105), client(EXIST, 300)];
         change(&mut ends);
-        let (verdict, counted) = judge(Race::Mkdir, &ends, Nanos(20));
+        let (verdict, counted) = judge(find("races.mkdir"), &ends, Nanos(20));
         assert_eq!((counted.tries, counted.violations), (expect.0, expect.1));
         let seen = match verdict {
             Verdict::Holds(_) => String::new(),
@@ -216,7 +215,7 @@ mod tests {
     #[test]
     fn what_nobody_can_do_is_not_supported() {
         let none = vec![client(Errno::EPERM as i32, 0); 2];
-        let (verdict, _) = judge(Race::Link, &none, Nanos(0));
+        let (verdict, _) = judge(find("races.link"), &none, Nanos(0));
         assert!(matches!(verdict, Verdict::Unsupported(_)), "{verdict:?}");
     }
 }

@@ -85,6 +85,17 @@ pub struct Seen {
     pub took: Nanos,
 }
 
+impl Seen {
+    fn new(name: &str, verdict: Verdict, took: Nanos) -> Seen {
+        let name = name.to_owned();
+        Seen {
+            name,
+            verdict,
+            took,
+        }
+    }
+}
+
 /// Checks the promises on each client, and then between them; returns the results at rank 0. Files
 /// created for it are removed, unless calls that have not returned use them.
 ///
@@ -122,15 +133,13 @@ pub async fn check(
         } else {
             let clients = Clients {
                 group,
-                ranks: &asked.clients,
+                asked,
                 me,
                 target: &held,
-                program: &asked.program,
-                longest: asked.longest,
                 working: Arc::new(()),
                 slack: Cell::default(),
             };
-            let (found, loaded, hangs) = all_between(&clients, asked).await?;
+            let (found, loaded, hangs) = all_between(&clients).await?;
             (between, load, clock_error) = (found, loaded, clients.slack.get());
             silent = group.any(hangs).await?;
         }
@@ -162,9 +171,7 @@ fn why_not(asked: &Asked, silent: bool, target: &Target) -> Option<Verdict> {
 
 fn not_tried(check: &Check, verdict: Verdict) -> Between {
     Between {
-        name: check.name.to_owned(),
-        verdict,
-        took: Nanos(0),
+        seen: Seen::new(check.name, verdict, Nanos(0)),
         counted: Counted::default(),
     }
 }
@@ -173,14 +180,11 @@ type Loaded = Option<(u64, Option<String>)>;
 
 /// Runs the checks between clients, with load if requested. Returns whether a call of this rank has
 /// not returned.
-async fn all_between(
-    clients: &Clients<'_, '_>,
-    asked: &Asked,
-) -> Result<(Vec<Between>, Loaded, bool), ExecError> {
-    let group = clients.group;
+async fn all_between(clients: &Clients<'_, '_>) -> Result<(Vec<Between>, Loaded, bool), ExecError> {
+    let Clients { group, asked, .. } = *clients;
     let loads = asked.under_load && clients.me.is_some();
     let load = loads.then(|| Load::start(group, clients.target));
-    let (found, hangs) = clients.run(&asked.between).await?;
+    let (found, hangs) = clients.run().await?;
     if !asked.under_load {
         return Ok((found, None, hangs));
     }
@@ -213,16 +217,12 @@ async fn host(
         found: Vec::new(),
     };
     let made = directory.clone();
-    let made = alone(group, asked.longest, move || files::make_directory(&made)).await?;
-    let why = match &made {
-        Some(Ok(Ok(()))) => None,
-        Some(Ok(Err(error))) => Some(error.to_string()),
-        Some(Err(why)) => Some(why.clone()),
-        None => Some(not_within(asked.longest)),
-    };
+    let make = move || files::make_directory(&made).map_err(|error| error.to_string());
+    let made = alone(group, asked.longest, make).await?;
+    let hangs = made.is_none();
+    let why = in_time(made, asked.longest).and_then(|made| made).err();
     // The number of consecutive promises that did not finish in time, and whether any did not.
     let (mut silent, mut late) = (0, false);
-    let hangs = why.as_ref().is_some_and(|_| made.is_none());
     let working = Arc::new(());
     let count = asked.promises.len();
     for (number, promise) in asked.promises.iter().copied().enumerate() {
@@ -269,18 +269,14 @@ async fn host(
                     .await?
                     .is_none();
             }
-            let kept = kept.unwrap_or_else(|| Err(not_within(longest)));
-            kept.unwrap_or_else(|why| undecided("", &why, &directory.join(promise.name)))
+            let failed = |why: String| undecided("", &why, &directory.join(promise.name));
+            in_time(kept, longest).unwrap_or_else(failed)
         };
         if group.stop_reason().is_some() {
             // It may have been interrupted.
             break;
         }
-        host.found.push(Seen {
-            name: promise.name.to_owned(),
-            verdict,
-            took,
-        });
+        host.found.push(Seen::new(promise.name, verdict, took));
     }
     let hangs = hangs || late && !all_end(group, &working).await?;
     Ok((host, hangs))
@@ -311,6 +307,11 @@ async fn all_end(group: &Group<'_>, working: &Arc<()>) -> Result<bool, ExecError
     };
     let ended = tokio::time::timeout(PATIENCE, ended);
     Ok(group.attend(ended, || 0).await?.is_ok())
+}
+
+/// The result of work that ended in time.
+fn in_time<T>(done: Option<Result<T, String>>, longest: Duration) -> Result<T, String> {
+    done.unwrap_or_else(|| Err(not_within(longest)))
 }
 
 fn not_within(longest: Duration) -> String {

@@ -443,12 +443,7 @@ impl Found<'_> {
     }
 
     fn between(&self, found: Between) -> BetweenResult {
-        let Between {
-            name,
-            verdict,
-            took,
-            counted,
-        } = found;
+        let Between { seen, counted } = found;
         let Counted {
             tries,
             violations,
@@ -462,14 +457,7 @@ impl Found<'_> {
         let gap = pairs.iter().map(|pair| pair.gap.0).max().unwrap_or(0);
         let times = SeenAfterResult::of(times.map(|time| time.0).collect(), gap);
         BetweenResult {
-            promise: self.promise(
-                Seen {
-                    name,
-                    verdict,
-                    took,
-                },
-                late,
-            ),
+            promise: self.promise(seen, late),
             tries,
             violations,
             times,

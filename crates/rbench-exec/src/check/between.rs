@@ -14,7 +14,7 @@ use rbench_sys::promises::{Evidence, Verdict};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::{SILENT_MAX, all_end, alone, not_within};
+use super::{Asked, SILENT_MAX, Seen, all_end, alone, not_within};
 use crate::group::{ExecError, Group};
 use crate::target::SEEN_WITHIN;
 use crate::thread::in_thread;
@@ -28,14 +28,10 @@ mod sights;
 pub(super) use load::Load;
 
 /// Outcome of a check.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub struct Between {
-    /// Its name.
-    pub name: String,
-    /// Its verdict.
-    pub verdict: Verdict,
-    /// Its duration.
-    pub took: Nanos,
+    /// Its result.
+    pub seen: Seen,
     /// Its counts.
     pub counted: Counted,
 }
@@ -109,16 +105,11 @@ enum Unfinished {
 /// The ranks as clients.
 pub(super) struct Clients<'a, 'g> {
     pub(super) group: &'a Group<'g>,
-    /// The rank of each client.
-    pub(super) ranks: &'a [Rank],
-    /// Number of this rank among them.
+    pub(super) asked: &'a Asked,
+    /// Number of this rank among the clients.
     pub(super) me: Option<usize>,
     /// The directory of the run as this rank sees it.
     pub(super) target: &'a Path,
-    /// This program.
-    pub(super) program: &'a Path,
-    /// Time limit of a step.
-    pub(super) longest: Duration,
     /// Threads that were given up have it too.
     pub(super) working: Arc<()>,
     /// The largest slack that counted for nobody.
@@ -128,10 +119,8 @@ pub(super) struct Clients<'a, 'g> {
 impl Clients<'_, '_> {
     /// Tries the checks; what was seen, at every rank, and whether a call is left here that has
     /// not returned.
-    pub(super) async fn run(
-        &self,
-        checks: &[&'static Check],
-    ) -> Result<(Vec<Between>, bool), ExecError> {
+    pub(super) async fn run(&self) -> Result<(Vec<Between>, bool), ExecError> {
+        let checks = &self.asked.between;
         let mut found = Vec::new();
         let mut silent = 0;
         for (number, check) in checks.iter().enumerate() {
@@ -166,12 +155,9 @@ impl Clients<'_, '_> {
                     (verdict, Counted::default())
                 }
             };
-            found.push(Between {
-                name: check.name.to_owned(),
-                verdict,
-                took: MonotonicClock.now().since(begun),
-                counted,
-            });
+            let took = MonotonicClock.now().since(begun);
+            let seen = Seen::new(check.name, verdict, took);
+            found.push(Between { seen, counted });
         }
         // Also of what nobody heard because of a stop, or because something else failed.
         let hangs = !all_end(self.group, &self.working).await?;
@@ -201,7 +187,7 @@ impl Clients<'_, '_> {
             drop(works);
             done
         };
-        let done = alone(self.group, self.longest, work).await?;
+        let done = alone(self.group, self.asked.longest, work).await?;
         given_up.store(done.is_none(), Ordering::Relaxed);
         Ok(match done {
             Some(Ok(Ok(done))) => Ok(done),
@@ -223,7 +209,7 @@ impl Clients<'_, '_> {
             return Err(End::Stopped);
         }
         let (mut all, mut failed) = (Vec::new(), None);
-        for client in self.ranks {
+        for client in &self.asked.clients {
             match parts[client.0 as usize].take().transpose() {
                 Ok(told) => all.push(told),
                 Err(Unfinished::Failed(mut evidence)) => {
@@ -252,7 +238,7 @@ impl Clients<'_, '_> {
     }
 
     fn late(&self, client: Rank) -> End {
-        let seen = format!("{} {}", not_within(self.longest), self.who(client));
+        let seen = format!("{} {}", not_within(self.asked.longest), self.who(client));
         End::Verdict {
             verdict: Verdict::Undecided(Evidence::new("", seen, self.target)),
             late: true,
@@ -265,7 +251,7 @@ impl Clients<'_, '_> {
 
     /// A client for people: its rank and host.
     fn client(&self, number: usize) -> String {
-        self.who(self.ranks[number])
+        self.who(self.asked.clients[number])
     }
 
     /// Largest difference of instants of two clients that count as equal, one of these of rank 0's
@@ -297,7 +283,7 @@ impl Clients<'_, '_> {
     ) -> Result<(), End> {
         let work = move |_: &dyn Fn() -> bool| work();
         self.each(|me| (me == client).then_some(work)).await?;
-        let within = (self.longest / 2).min(SEEN_WITHIN.into());
+        let within = (self.asked.longest / 2).min(SEEN_WITHIN.into());
         let wait = move |stop: &dyn Fn() -> bool| {
             appear(&made, within, stop);
             Ok(())
@@ -314,7 +300,7 @@ impl Clients<'_, '_> {
             drop(works);
         };
         // A drop that takes longer is left to its thread.
-        alone(self.group, self.longest, work).await.map(drop)
+        alone(self.group, self.asked.longest, work).await.map(drop)
     }
 }
 

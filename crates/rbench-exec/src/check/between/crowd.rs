@@ -27,8 +27,8 @@ impl Clients<'_, '_> {
         let file = path.clone();
         self.each(|me| Some(move |stop: &dyn Fn() -> bool| append(&file, me, go, stop)))
             .await?;
-        let (file, clients) = (path.clone(), self.ranks.len());
-        let within = (self.longest / 2).min(Duration::from_secs(10));
+        let (file, clients) = (path.clone(), self.asked.clients.len());
+        let within = (self.asked.longest / 2).min(Duration::from_secs(10));
         let read = move |stop: &dyn Fn() -> bool| records(&file, clients, within, stop);
         let met = self.each(|_| Some(read)).await?;
         let mut worst = (0, Records::default(), 0);
@@ -64,7 +64,7 @@ impl Clients<'_, '_> {
     pub(super) async fn listing(&self, number: usize) -> Result<(Verdict, Counted), End> {
         let mut counted = Counted::default();
         let mut example = None;
-        for actor in 0..self.ranks.len() {
+        for actor in 0..self.asked.clients.len() {
             let directory = self.directory(number, &format!("-{actor}"));
             let place = directory.clone();
             self.prepared(actor, staying(&place), move || {
@@ -73,15 +73,13 @@ impl Clients<'_, '_> {
             })
             .await?;
             let (go, _) = self.group.instant().await?;
-            let mut part = None;
-            if self.me == Some(actor) {
-                let work = move |stop: &dyn Fn() -> bool| churn(&directory, (go, DURING), stop);
-                part = Some(self.part(work).await?.map(|()| Stays::default()));
-            } else if self.me.is_some() {
-                let work = move |stop: &dyn Fn() -> bool| listings(&directory, (go, DURING), stop);
-                part = Some(self.part(work).await?);
-            }
-            let met = self.meet(part).await?.into_iter().enumerate();
+            let work = |me: usize| {
+                Some(move |stop: &dyn Fn() -> bool| match me == actor {
+                    true => churn(&directory, (go, DURING), stop).map(|()| Stays::default()),
+                    false => listings(&directory, (go, DURING), stop),
+                })
+            };
+            let met = self.each(work).await?.into_iter().enumerate();
             for (to, found) in met.filter(|(to, _)| *to != actor) {
                 let found = found.ok_or_else(End::incomplete)?;
                 let (tries, violations) = (found.listings, found.wrong);

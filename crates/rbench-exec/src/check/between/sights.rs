@@ -46,14 +46,9 @@ struct Round {
     width: usize,
 }
 
-/// The report of a client on a round: on all items, in their order.
-#[derive(Debug, Serialize, Deserialize)]
-enum Told {
-    /// The one that acts.
-    Acted(Vec<Acted>),
-    /// The others, on rank 0's clock.
-    Watched(Vec<Watched>),
-}
+/// The report of a client on a round, on rank 0's clock: its changes or its observations, of all
+/// items in their order.
+type Told = (Vec<Acted>, Vec<Watched>);
 
 /// Counts of a round, and its worst observation.
 type Found = (Vec<Pair>, Option<Wrong>);
@@ -77,7 +72,7 @@ impl Clients<'_, '_> {
         sight: &'static Sight,
         check: usize,
     ) -> Result<(Verdict, Counted), End> {
-        let clients = self.ranks.len();
+        let clients = self.asked.clients.len();
         let width = match sight.lock {
             Some(_) => WIDTH.max(clients - 1),
             None => WIDTH,
@@ -138,7 +133,7 @@ impl Clients<'_, '_> {
             .map(|number| Spot {
                 directory: directory.clone(),
                 number,
-                program: self.program.to_owned(),
+                program: self.asked.program.to_owned(),
             })
             .collect();
         let acts = self.me == Some(actor);
@@ -156,7 +151,7 @@ impl Clients<'_, '_> {
             self.release(hands).await?;
             return Err(end);
         }
-        let within = WITHIN.min(self.longest / 2);
+        let within = WITHIN.min(self.asked.longest / 2);
         let mine: Vec<Spot> = self.me.map_or_else(Vec::new, |me| {
             let mine = round.items(sight, me);
             mine.map(|item| spots[item].clone()).collect()
@@ -185,7 +180,7 @@ impl Clients<'_, '_> {
                     begun: self.group.by_root(begun),
                     done: self.group.by_root(done),
                 };
-                Told::Acted(times.into_iter().map(by_root).collect())
+                (times.into_iter().map(by_root).collect(), Vec::new())
             });
             part = Some(acted);
         } else if !lookers.is_empty() {
@@ -195,7 +190,7 @@ impl Clients<'_, '_> {
             part = Some(
                 self.part(watch)
                     .await?
-                    .map(|seen| Told::Watched(watched(seen))),
+                    .map(|seen| (Vec::new(), watched(seen))),
             );
         }
         let met = self.meet(part).await;
@@ -214,7 +209,7 @@ impl Clients<'_, '_> {
     ) -> Result<Found, End> {
         let Round { actor, width, .. } = round;
         let acted = match &told[actor] {
-            Some(Told::Acted(acted)) if acted.len() == width => acted,
+            Some((acted, _)) if acted.len() == width => acted,
             _ => return Err(End::incomplete()),
         };
         let slow = |acted: &Acted| acted.done.since(go).0 > within.0 / 2;
@@ -232,10 +227,7 @@ impl Clients<'_, '_> {
                 to,
                 ..Pair::default()
             };
-            let mut all = match told {
-                Some(Told::Watched(all)) => all.iter(),
-                _ => [].iter(),
-            };
+            let mut all = told.iter().flat_map(|(_, watched)| watched);
             for item in round.items(sight, to) {
                 let seen = all.next().ok_or_else(End::incomplete)?;
                 let wrong = judge(sight, acted[item], seen, slack, &mut pair);

@@ -6,13 +6,13 @@
 //! client acts at which time, and draw the conclusions.
 
 use std::fs::{File, OpenOptions};
-use std::os::fd::{AsRawFd as _, IntoRawFd as _};
+use std::os::fd::AsRawFd as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use nix::errno::Errno;
 
-use crate::promises::{Claim, Evidence, Group, described, group, promise};
+use crate::promises::{Claim, Evidence, Group, failed, group, promise};
 
 mod crowd;
 mod holding;
@@ -126,9 +126,8 @@ pub fn place(path: &Path) -> Step<()> {
 
 /// Closes a file: some file systems report failed writes at that time.
 fn closed(path: &Path, file: File) -> Step<()> {
-    // SAFETY: only this file used the descriptor, and it is not used again.
-    let closed = unsafe { nix::libc::close(file.into_raw_fd()) };
-    done("close", path, last(closed, ()))
+    let closed = nix::unistd::close(file);
+    done("close", path, closed.map_err(std::io::Error::from))
 }
 
 /// Waits at most `within` until all paths exist, which another client has created.
@@ -157,24 +156,13 @@ fn writable(path: &Path) -> Step<File> {
 
 /// Converts the result of a call on a path.
 fn done<T>(call: &str, path: &Path, result: std::io::Result<T>) -> Step<T> {
-    result.map_err(|error| {
-        let errno = error.raw_os_error().map(Errno::from_raw);
-        Evidence {
+    result.map_err(|error| match error.raw_os_error() {
+        Some(number) => failed(call, Errno::from_raw(number), path.to_owned()),
+        None => Evidence {
             expected: "success".to_owned(),
-            seen: errno.map_or_else(|| error.to_string(), described),
-            call: call.to_owned(),
-            errno,
-            path: path.to_owned(),
-        }
+            ..Evidence::new(call, error.to_string(), path)
+        },
     })
-}
-
-/// The last error of the C library.
-fn last<T>(result: i32, value: T) -> std::io::Result<T> {
-    match result {
-        0 => Ok(value),
-        _ => Err(std::io::Error::last_os_error()),
-    }
 }
 
 /// Waits until `at` by the clock of all instants here, or until `stop` returns true.
@@ -188,6 +176,17 @@ pub fn wait_until(at: rbench_core::Nanos, stop: &dyn Fn() -> bool) {
         }
         std::thread::sleep(left.min(STEP).into());
     }
+}
+
+/// Opens an existing file for `change`, makes it, and closes the file.
+fn changed<T>(
+    path: &Path,
+    call: &str,
+    change: impl FnOnce(&File) -> std::io::Result<T>,
+) -> Step<Hand> {
+    let file = writable(path)?;
+    done(call, path, change(&file))?;
+    closed(path, file).map(|()| Hand::Empty)
 }
 
 /// Maps a whole file of at least `length` bytes, stores data in it, and synchronises it.
@@ -207,11 +206,12 @@ fn store_mapped(path: &Path, file: &File, length: usize, bytes: &[u8]) -> Step<(
     if at == libc::MAP_FAILED {
         return done("mmap", path, Err(std::io::Error::last_os_error()));
     }
+    let last = |result| Errno::result(result).map_err(std::io::Error::from);
     let stored = || {
         // A missing page would end this process with SIGBUS: here it is an error.
         // SAFETY: the mapping has the given length.
         let populated = unsafe { libc::madvise(at, length, libc::MADV_POPULATE_WRITE) };
-        match last(populated, ()) {
+        match last(populated).map(drop) {
             // Linux before 5.14 does not support it.
             Err(e) if e.raw_os_error() == Some(libc::EINVAL) => {}
             populated => done("madvise", path, populated)?,
@@ -220,9 +220,9 @@ fn store_mapped(path: &Path, file: &File, length: usize, bytes: &[u8]) -> Step<(
         // it. No other client writes to the file or truncates it.
         let synced = unsafe {
             std::ptr::copy_nonoverlapping(bytes.as_ptr(), at.cast(), bytes.len().min(length));
-            last(libc::msync(at, length, libc::MS_SYNC), ())
+            last(libc::msync(at, length, libc::MS_SYNC))
         };
-        done("msync", path, synced)
+        done("msync", path, synced).map(drop)
     };
     let stored = stored();
     // SAFETY: the mapping from above, which is not used again.

@@ -8,13 +8,14 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use nix::errno::Errno;
+use nix::fcntl::{FcntlArg, fcntl};
 use nix::libc;
 use rbench_core::{Clock as _, MonotonicClock, Nanos, errno_of};
 use serde::{Deserialize, Serialize};
 
 use super::{Spot, Step, done, writable};
 use crate::command::unblocked;
-use crate::promises::Evidence;
+use crate::promises::{Evidence, range};
 
 /// Least time for which a client holds a lock. It is far longer than the clock difference of
 /// hosts that were just compared, even on a busy host.
@@ -50,16 +51,8 @@ impl Lock {
 
     /// Takes it exclusively; with `wait`, blocks until it is free.
     pub(super) fn take(self, file: &File, wait: bool) -> Result<(), Errno> {
-        let how = match (self, wait) {
-            (Lock::Flock, true) => libc::LOCK_EX,
-            (Lock::Flock, false) => libc::LOCK_EX | libc::LOCK_NB,
-            (Lock::Posix, true) => libc::F_SETLKW,
-            (Lock::Posix, false) => libc::F_SETLK,
-            (Lock::Ofd, true) => libc::F_OFD_SETLKW,
-            (Lock::Ofd, false) => libc::F_OFD_SETLK,
-        };
         loop {
-            match self.call(file, how, libc::F_WRLCK) {
+            match self.set(file, libc::F_WRLCK, wait) {
                 Err(Errno::EINTR) => {}
                 done => return done,
             }
@@ -68,32 +61,27 @@ impl Lock {
 
     /// Releases it.
     pub(super) fn let_go(self, file: &File) -> Result<(), Errno> {
-        let how = match self {
-            Lock::Flock => libc::LOCK_UN,
-            Lock::Posix => libc::F_SETLK,
-            Lock::Ofd => libc::F_OFD_SETLK,
-        };
-        self.call(file, how, libc::F_UNLCK)
+        self.set(file, libc::F_UNLCK, false)
     }
 
-    fn call(self, file: &File, how: i32, kind: i32) -> Result<(), Errno> {
-        let fd = file.as_raw_fd();
-        let done = match self {
-            // SAFETY: flock only takes numbers.
-            Lock::Flock => unsafe { libc::flock(fd, how) },
-            Lock::Posix | Lock::Ofd => {
-                let range = libc::flock {
-                    l_type: kind as i16,
-                    l_whence: libc::SEEK_SET as i16,
-                    l_start: 0,
-                    l_len: 0,
-                    l_pid: 0,
+    fn set(self, file: &File, kind: i32, wait: bool) -> Result<(), Errno> {
+        let whole = range(kind, 0, 0);
+        let call = match (self, wait) {
+            (Lock::Flock, _) => {
+                let how = match (kind, wait) {
+                    (libc::F_UNLCK, _) => libc::LOCK_UN,
+                    (_, true) => libc::LOCK_EX,
+                    (_, false) => libc::LOCK_EX | libc::LOCK_NB,
                 };
-                // SAFETY: the range exists during the call.
-                unsafe { libc::fcntl(fd, how, &raw const range) }
+                // SAFETY: flock only takes numbers.
+                return Errno::result(unsafe { libc::flock(file.as_raw_fd(), how) }).map(drop);
             }
+            (Lock::Posix, true) => FcntlArg::F_SETLKW(&whole),
+            (Lock::Posix, false) => FcntlArg::F_SETLK(&whole),
+            (Lock::Ofd, true) => FcntlArg::F_OFD_SETLKW(&whole),
+            (Lock::Ofd, false) => FcntlArg::F_OFD_SETLK(&whole),
         };
-        Errno::result(done).map(drop)
+        fcntl(file, call).map(drop)
     }
 }
 

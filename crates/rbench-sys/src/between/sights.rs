@@ -10,12 +10,13 @@ use std::path::Path;
 use std::time::Duration;
 
 use nix::errno::Errno;
-use nix::libc;
-use rbench_core::{Clock as _, MonotonicClock, Nanos, or_eio};
+use rbench_core::{By, Call, Clock as _, MonotonicClock, Nanos, or_eio};
 use serde::{Deserialize, Serialize};
 
 use super::holding::{Holder, Lock};
-use super::{Check, Spot, Step, Trial, closed, done, promise, store_mapped, writable};
+use super::{Check, Spot, Step, Trial, changed, closed, done, promise, store_mapped, writable};
+use crate::fs::{Fs as _, Operands};
+use crate::posix::PosixFs;
 use crate::promises::Evidence;
 
 /// Bounds of the pause between two observations: a sixteenth of the time since the first.
@@ -203,12 +204,7 @@ pub(super) const CHECKS: &[Check] = &[
     promise("coherence.truncate.size")
         .says("another client sees the size to which one client truncates a file")
         .sight(Sight {
-            act: |spot, _| {
-                let path = spot.path();
-                let file = writable(&path)?;
-                done("ftruncate", &path, file.set_len(1))?;
-                closed(&path, file).map(|()| Hand::Empty)
-            },
+            act: |spot, _| changed(&spot.path(), "ftruncate", |file| file.set_len(1)),
             look: |spot, _| Ok(metadata(&spot.path())?.len().to_string()),
             old: "3",
             new: "1",
@@ -238,9 +234,9 @@ pub(super) const CHECKS: &[Check] = &[
         .sight(Sight {
             prepare: |spot| {
                 put(&spot.path(), "old")?;
-                mode(spot, 0o640).map(|()| Hand::Empty)
+                mode(spot, 0o640)
             },
-            act: |spot, _| mode(spot, 0o600).map(|()| Hand::Empty),
+            act: |spot, _| mode(spot, 0o600),
             look: |spot, _| Ok(format!("{:o}", metadata(&spot.path())?.mode() & 0o777)),
             old: "640",
             new: "600",
@@ -252,9 +248,9 @@ pub(super) const CHECKS: &[Check] = &[
         .sight(Sight {
             prepare: |spot| {
                 put(&spot.path(), "old")?;
-                times(spot, 1_000_000).map(|()| Hand::Empty)
+                times(spot, 1_000_000)
             },
-            act: |spot, _| times(spot, 2_000_000).map(|()| Hand::Empty),
+            act: |spot, _| times(spot, 2_000_000),
             look: |spot, _| Ok(metadata(&spot.path())?.mtime().to_string()),
             old: "1000000",
             new: "2000000",
@@ -266,9 +262,9 @@ pub(super) const CHECKS: &[Check] = &[
         .sight(Sight {
             prepare: |spot| {
                 put(&spot.path(), "old")?;
-                set_attribute(spot, "old").map(|()| Hand::Empty)
+                set_attribute(spot, "old")
             },
-            act: |spot, _| set_attribute(spot, "new").map(|()| Hand::Empty),
+            act: |spot, _| set_attribute(spot, "new"),
             look: |spot, _| attribute(&spot.path()),
             always: true,
             ..PLAIN
@@ -418,10 +414,7 @@ fn put(path: &Path, text: &str) -> Step<()> {
 
 /// Overwrites the whole content, and closes the file.
 fn rewrite(spot: &Spot) -> Step<Hand> {
-    let path = spot.path();
-    let file = writable(&path)?;
-    done("write", &path, file.write_all_at(b"new", 0))?;
-    closed(&path, file).map(|()| Hand::Empty)
+    changed(&spot.path(), "write", |file| file.write_all_at(b"new", 0))
 }
 
 fn append(spot: &Spot) -> Step<Hand> {
@@ -432,53 +425,32 @@ fn append(spot: &Spot) -> Step<Hand> {
     closed(&path, file).map(|()| Hand::Empty)
 }
 
-fn mode(spot: &Spot, mode: u32) -> Step<()> {
+fn mode(spot: &Spot, mode: u32) -> Step<Hand> {
     let path = spot.path();
     let set = std::fs::set_permissions(&path, Permissions::from_mode(mode));
-    done("chmod", &path, set)
+    done("chmod", &path, set).map(|()| Hand::Empty)
 }
 
-fn times(spot: &Spot, seconds: u64) -> Step<()> {
-    let path = spot.path();
+fn times(spot: &Spot, seconds: u64) -> Step<Hand> {
     let at = std::time::UNIX_EPOCH + Duration::from_secs(seconds);
-    let file = writable(&path)?;
-    done("futimens", &path, file.set_modified(at))?;
-    closed(&path, file)
+    changed(&spot.path(), "futimens", |file| file.set_modified(at))
 }
 
-const ATTRIBUTE: &std::ffi::CStr = c"user.rbench";
+const ATTRIBUTE: Option<&std::ffi::CStr> = Some(c"user.rbench");
 
-fn set_attribute(spot: &Spot, value: &str) -> Step<()> {
-    let path = spot.path();
-    let file = writable(&path)?;
-    // SAFETY: the name ends with zero, and the value has the given length.
-    let set = unsafe {
-        libc::fsetxattr(
-            file.as_raw_fd(),
-            ATTRIBUTE.as_ptr(),
-            value.as_ptr().cast(),
-            value.len(),
-            0,
-        )
-    };
-    done("fsetxattr", &path, super::last(set, ()))?;
-    closed(&path, file)
+fn set_attribute(spot: &Spot, value: &str) -> Step<Hand> {
+    let set = Call::Setxattr(By::File, ATTRIBUTE, 0);
+    changed(&spot.path(), "fsetxattr", |file| {
+        Ok(PosixFs::here().sending(set, file.as_raw_fd(), value.as_bytes())?)
+    })
 }
 
 fn attribute(path: &Path) -> Result<String, Errno> {
     let path = std::ffi::CString::new(path.as_os_str().as_bytes()).map_err(|_| Errno::EINVAL)?;
-    let mut value = [0_u8; 16];
-    // SAFETY: both strings end with zero, and the buffer has the given length.
-    let length = unsafe {
-        libc::getxattr(
-            path.as_ptr(),
-            ATTRIBUTE.as_ptr(),
-            value.as_mut_ptr().cast(),
-            value.len(),
-        )
-    };
-    let length = usize::try_from(length).map_err(|_| Errno::last())?;
-    Ok(String::from_utf8_lossy(&value[..length.min(16)]).into_owned())
+    let mut value = [0; 16];
+    let on = Operands::path(&path).receiving(&mut value);
+    let length = PosixFs::here().call(Call::Getxattr(By::Path, ATTRIBUTE), on)?;
+    Ok(String::from_utf8_lossy(&value[..length as usize]).into_owned())
 }
 
 fn metadata(path: &Path) -> Result<std::fs::Metadata, Errno> {

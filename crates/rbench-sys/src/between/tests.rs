@@ -1,5 +1,13 @@
 use super::*;
 
+fn spot(directory: &Path) -> Spot {
+    Spot {
+        directory: directory.to_owned(),
+        number: 0,
+        program: PathBuf::new(),
+    }
+}
+
 #[test]
 fn names_are_unique_begin_with_their_group_and_have_a_sentence() {
     let mut names: std::collections::BTreeSet<&str> =
@@ -27,11 +35,7 @@ fn what_is_done_in_a_local_directory_is_seen_at_once() {
         }
         let directory = dir.path().join(check.name);
         make(&directory).expect("ours");
-        let spot = Spot {
-            directory,
-            number: 0,
-            program: PathBuf::new(),
-        };
+        let spot = spot(&directory);
         let hand = sight.prepare(&spot).expect(check.name);
         let looker = sight
             .meet(spot.clone(), std::time::Duration::ZERO, &|| false)
@@ -54,11 +58,7 @@ fn what_is_not_yet_done_is_told_from_what_is_never_seen() {
     let Some(Trial::Sight(sight)) = check.map(|check| &check.trial) else {
         panic!("there is one");
     };
-    let spot = Spot {
-        directory: dir.path().to_owned(),
-        number: 0,
-        program: PathBuf::new(),
-    };
+    let spot = spot(dir.path());
     let now = rbench_core::Clock::now(&rbench_core::MonotonicClock);
     let short = rbench_core::Nanos(3_000_000);
     let none = std::time::Duration::ZERO;

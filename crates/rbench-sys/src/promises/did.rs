@@ -55,15 +55,7 @@ fn named<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
 pub(super) type Kept = Result<(), Breach>;
 
 /// The reason why an attempt ended early.
-#[derive(Debug)]
-pub(super) struct Breach(pub(super) Box<Verdict>);
-
-impl Breach {
-    /// The reason why it is not tested here.
-    pub(super) fn left_out(why: impl Into<String>) -> Breach {
-        Breach(Box::new(Verdict::LeftOut(why.into())))
-    }
-}
+pub(super) type Breach = Box<Verdict>;
 
 impl Evidence {
     /// An observation of a call, without an error.
@@ -96,7 +88,7 @@ pub(super) struct Listed {
     pub(super) kind: Option<nix::dir::Type>,
 }
 
-pub(super) fn failed(call: &str, errno: Errno, path: PathBuf) -> Evidence {
+pub(crate) fn failed(call: &str, errno: Errno, path: PathBuf) -> Evidence {
     Evidence {
         expected: "success".to_owned(),
         seen: described(errno),
@@ -141,7 +133,7 @@ pub(super) struct Did<T> {
 
 impl<T> Did<T> {
     fn breach(self, kind: fn(Evidence) -> Verdict, errno: Errno) -> Breach {
-        Breach(Box::new(kind(failed(self.call, errno, self.path))))
+        Box::new(kind(failed(self.call, errno, self.path)))
     }
 
     /// Converts the answer.
@@ -160,7 +152,7 @@ impl<T> Did<T> {
             false => Ok(self),
             true => {
                 let evidence = Evidence::new(self.call, "interrupted", self.path);
-                Err(Breach(Box::new(Verdict::Undecided(evidence))))
+                Err(Box::new(Verdict::Undecided(evidence)))
             }
         }
     }
@@ -261,13 +253,13 @@ impl<T> Did<T> {
             Ok(_) => ("success".to_owned(), None),
         };
         let names: Vec<String> = errors.iter().map(|errno| format!("{errno:?}")).collect();
-        Err(Breach(Box::new(Verdict::Broken(Evidence {
+        Err(Box::new(Verdict::Broken(Evidence {
             expected: names.join(" or "),
             seen,
             call: this.call.to_owned(),
             errno,
             path: this.path,
-        }))))
+        })))
     }
 }
 
@@ -350,13 +342,10 @@ impl Did<OsString> {
 
 /// It does something else than expected.
 pub(super) fn broken(call: &str, path: PathBuf, expected: String, seen: String) -> Breach {
-    Breach(Box::new(Verdict::Broken(Evidence {
+    Box::new(Verdict::Broken(Evidence {
         expected,
-        seen,
-        call: call.to_owned(),
-        errno: None,
-        path,
-    })))
+        ..Evidence::new(call, seen, path)
+    }))
 }
 
 /// The type of a file in words.
@@ -374,7 +363,7 @@ fn type_of(mode: u32) -> String {
 }
 
 /// Describes a value: `inode 7`, `1 entry`.
-pub(super) fn in_words(what: &str, value: &str) -> String {
+fn in_words(what: &str, value: &str) -> String {
     match (what, value.parse()) {
         ("entries", Ok(number)) => counted(number, "entry"),
         _ => format!("{what} {value}"),

@@ -20,11 +20,12 @@ use nix::sys::stat::{
     FchmodatFlags, FileStat, Mode, UtimensatFlags, fchmodat, fstat, lstat, stat, utimensat,
 };
 use nix::sys::time::TimeSpec;
-use nix::unistd::{Gid, Uid, linkat};
+use nix::unistd::linkat;
+use rbench_core::{By, Call};
 
-use super::did::{
-    Breach, Did, Evidence, Kept, Listed, Verdict, broken, failed, in_words, undecides,
-};
+use super::did::{Breach, Did, Evidence, Kept, Listed, Verdict, broken, failed, undecides};
+use crate::fs::Fs as _;
+use crate::posix::PosixFs;
 
 /// A promise of a file system.
 #[derive(Debug)]
@@ -111,8 +112,8 @@ impl Promise {
         let attempt = AssertUnwindSafe(|| (self.attempt)(&ground));
         match catch_unwind(attempt) {
             Ok(Ok(())) => Verdict::Holds(ground.note.take()),
-            Ok(Err(Breach(verdict))) => *verdict,
-            Err(_) => *ground.undecided("", "the check itself failed").0,
+            Ok(Err(verdict)) => *verdict,
+            Err(_) => *ground.undecided("", "the check itself failed"),
         }
     }
 }
@@ -248,15 +249,8 @@ impl<'a> Ground<'a> {
         what: &str,
         (expected, seen): (T, T),
     ) -> Kept {
-        match expected == seen {
-            true => Ok(()),
-            false => self.broken(
-                call,
-                name,
-                in_words(what, &format!("{expected:?}")),
-                in_words(what, &format!("{seen:?}")),
-            ),
-        }
+        self.did(call, name, Ok(seen))
+            .has(what, expected, |seen| seen)
     }
 
     /// Expects a condition to be true, by the promise.
@@ -265,27 +259,9 @@ impl<'a> Ground<'a> {
         call: &'static str,
         name: impl AsRef<Path>,
         right: bool,
-        (expected, seen): (&str, &str),
+        words: (&str, &str),
     ) -> Kept {
-        match right {
-            true => Ok(()),
-            false => self.broken(call, name, expected.to_owned(), seen.to_owned()),
-        }
-    }
-
-    pub(super) fn broken(
-        &self,
-        call: &'static str,
-        name: impl AsRef<Path>,
-        expected: String,
-        seen: String,
-    ) -> Kept {
-        Err(broken(
-            call,
-            self.shared.directory.join(name),
-            expected,
-            seen,
-        ))
+        self.did(call, name, Ok(right)).shows(|right| right, words)
     }
 
     /// A value is not as expected.
@@ -299,21 +275,28 @@ impl<'a> Ground<'a> {
         if !seen.is_empty() {
             evidence.seen = seen;
         }
-        Breach(Box::new(match undecides(errno) {
+        Box::new(match undecides(errno) {
             true => Verdict::Undecided(evidence),
             false => Verdict::Unsupported(evidence),
-        }))
+        })
     }
 
     /// It cannot be decided here.
     pub(super) fn undecided(&self, call: &'static str, seen: impl Into<String>) -> Breach {
         let evidence = Evidence::new(call, seen, &self.shared.directory);
-        Breach(Box::new(Verdict::Undecided(evidence)))
+        Box::new(Verdict::Undecided(evidence))
     }
 }
 
 // System calls.
 impl Ground<'_> {
+    fn on_path(&self, call: &'static str, act: Call, name: impl AsRef<Path>) -> Did<()> {
+        let path = CString::new(self.at(&name).as_os_str().as_bytes());
+        let path = path.map_err(|_| Errno::EINVAL);
+        let done = path.and_then(|path| PosixFs::here().on_path(act, &path));
+        self.did(call, name, done.map(drop))
+    }
+
     pub(super) fn open(&self, name: impl AsRef<Path>, flags: OFlag) -> Did<OwnedFd> {
         self.open_mode(name, flags, 0o644)
     }
@@ -330,26 +313,15 @@ impl Ground<'_> {
     }
 
     pub(super) fn mkdir(&self, name: impl AsRef<Path>, mode: u32) -> Did<()> {
-        let result = nix::unistd::mkdir(&self.at(&name), Mode::from_bits_truncate(mode));
-        self.did("mkdir", name, result)
+        self.on_path("mkdir", Call::Mkdir(mode), name)
     }
 
     pub(super) fn rmdir(&self, name: impl AsRef<Path>) -> Did<()> {
-        let path = self.at(&name);
-        let path = CString::new(path.as_os_str().as_bytes()).map_err(|_| Errno::EINVAL);
-        let removed = path.and_then(|path| {
-            nix::unistd::unlinkat(
-                AT_FDCWD,
-                path.as_c_str(),
-                nix::unistd::UnlinkatFlags::RemoveDir,
-            )
-        });
-        self.did("rmdir", name, removed)
+        self.on_path("rmdir", Call::Rmdir, name)
     }
 
     pub(super) fn unlink(&self, name: impl AsRef<Path>) -> Did<()> {
-        let removed = nix::unistd::unlink(&self.at(&name));
-        self.did("unlink", name, removed)
+        self.on_path("unlink", Call::Unlink, name)
     }
 
     pub(super) fn rename(&self, from: impl AsRef<Path>, to: impl AsRef<Path>) -> Did<()> {
@@ -402,13 +374,7 @@ impl Ground<'_> {
     }
 
     pub(super) fn chmod(&self, name: impl AsRef<Path>, mode: u32) -> Did<()> {
-        let changed = fchmodat(
-            AT_FDCWD,
-            &self.at(&name),
-            Mode::from_bits_truncate(mode),
-            FchmodatFlags::FollowSymlink,
-        );
-        self.did("fchmodat", name, changed)
+        self.on_path("fchmodat", Call::Chmod(By::Path, mode), name)
     }
 
     pub(super) fn chown(
@@ -417,14 +383,14 @@ impl Ground<'_> {
         user: Option<u32>,
         group: Option<u32>,
     ) -> Did<()> {
-        let (user, group) = (user.map(Uid::from_raw), group.map(Gid::from_raw));
-        let changed = nix::unistd::chown(&self.at(&name), user, group);
-        self.did("chown", name, changed)
+        // This number leaves one unchanged.
+        let [user, group] = [user, group].map(|id| id.unwrap_or(u32::MAX));
+        self.on_path("chown", Call::Chown(By::Path, user, group), name)
     }
 
     pub(super) fn truncate(&self, name: impl AsRef<Path>, length: i64) -> Did<()> {
-        let changed = nix::unistd::truncate(&self.at(&name), length);
-        self.did("truncate", name, changed)
+        let length = length.cast_unsigned();
+        self.on_path("truncate", Call::Truncate(By::Path, length), name)
     }
 
     /// Sets the times of access and modification.
@@ -441,27 +407,26 @@ impl Ground<'_> {
 
     /// All entries of a directory except `.` and `..`, in their order.
     pub(super) fn list(&self, name: impl AsRef<Path>) -> Did<Vec<Listed>> {
-        let listed = self
-            .opened_directory(&name)
-            .result
-            .and_then(|mut directory| {
-                let mut all = Vec::new();
-                for entry in directory.iter() {
-                    let entry = entry?;
-                    // Ends a listing that never ends.
-                    if all.len() > LISTED_MAX || self.stopped() {
-                        break;
-                    }
-                    if !matches!(entry.file_name().to_bytes(), b"." | b"..") {
-                        all.push(Listed {
-                            name: entry.file_name().to_owned(),
-                            ino: entry.ino(),
-                            kind: entry.file_type(),
-                        });
-                    }
+        let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
+        let opened = nix::dir::Dir::open(&self.at(&name), flags, Mode::empty());
+        let listed = opened.and_then(|mut directory| {
+            let mut all = Vec::new();
+            for entry in directory.iter() {
+                let entry = entry?;
+                // Ends a listing that never ends.
+                if all.len() > LISTED_MAX || self.stopped() {
+                    break;
                 }
-                Ok(all)
-            });
+                if !matches!(entry.file_name().to_bytes(), b"." | b"..") {
+                    all.push(Listed {
+                        name: entry.file_name().to_owned(),
+                        ino: entry.ino(),
+                        kind: entry.file_type(),
+                    });
+                }
+            }
+            Ok(all)
+        });
         self.did("getdents64", name, listed)
     }
 
@@ -479,18 +444,16 @@ impl Ground<'_> {
     pub(super) fn fsync(&self, name: impl AsRef<Path>, fd: impl AsFd) -> Did<()> {
         self.did("fsync", name, nix::unistd::fsync(fd))
     }
-
-    pub(super) fn opened_directory(&self, name: impl AsRef<Path>) -> Did<nix::dir::Dir> {
-        let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
-        let opened = nix::dir::Dir::open(&self.at(&name), flags, Mode::empty());
-        self.did("openat", name, opened)
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::promises::did::UNDECIDED;
+
+    fn keep(promise: &Promise, directory: &Path, stop: &dyn Fn() -> bool) -> Verdict {
+        promise.keep(directory, 1, Duration::from_secs(60), stop)
+    }
 
     #[test]
     fn errors_of_the_place_decide_nothing() {
@@ -500,7 +463,7 @@ mod tests {
             stopped: false,
             result: Err::<(), _>(errno),
         };
-        let verdict = |kept: Kept| kept.err().map(|Breach(verdict)| *verdict);
+        let verdict = |kept: Kept| kept.err().map(|verdict| *verdict);
         let undecided = |kept| matches!(verdict(kept), Some(Verdict::Undecided(_)));
         for errno in UNDECIDED {
             assert!(undecided(did(errno).fails(Errno::EEXIST)), "{errno}");
@@ -517,7 +480,7 @@ mod tests {
         let other = promise("test.user")
             .says("nothing")
             .test_as_root(|g| g.as_user(USER, GROUP, || Ok(())));
-        let verdict = other.keep(dir.path(), 1, Duration::from_secs(60), &|| false);
+        let verdict = keep(&other, dir.path(), &|| false);
         let fine = matches!(verdict, Verdict::Holds(_) | Verdict::LeftOut(_));
         assert!(fine, "{verdict:?}");
         assert_eq!(nix::sys::prctl::get_dumpable(), before);
@@ -533,7 +496,7 @@ mod tests {
         });
         let start = Instant::now();
         let late = || start.elapsed() > Duration::from_millis(50);
-        match endless.keep(dir.path(), 1, Duration::from_secs(60), &late) {
+        match keep(&endless, dir.path(), &late) {
             Verdict::Undecided(evidence) => assert_eq!(evidence.seen, "interrupted"),
             verdict => panic!("{verdict:?}"),
         }
@@ -546,7 +509,7 @@ mod tests {
             g.put("a", b"x")?;
             panic!("on purpose")
         });
-        match panics.keep(dir.path(), 1, Duration::from_secs(60), &|| false) {
+        match keep(&panics, dir.path(), &|| false) {
             Verdict::Undecided(evidence) => assert_eq!(evidence.seen, "the check itself failed"),
             verdict => panic!("{verdict:?}"),
         }
@@ -560,7 +523,7 @@ mod tests {
             // A broken promise leaves its directory.
             let dir = tempfile::tempdir().expect("temporary directory");
             let promise = promise("test.modes").says("nothing").test(attempt);
-            match promise.keep(dir.path(), 1, Duration::from_secs(60), &|| false) {
+            match keep(&promise, dir.path(), &|| false) {
                 Verdict::Broken(evidence) => (evidence.expected, evidence.seen),
                 verdict => panic!("{verdict:?}"),
             }

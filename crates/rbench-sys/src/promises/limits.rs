@@ -6,7 +6,7 @@ use nix::sys::statvfs::statvfs;
 
 use rbench_core::random::DataStream;
 
-use super::did::Breach;
+use super::did::{Breach, Verdict};
 use super::ground::{Ground, Promise, promise};
 use super::prepare::pattern;
 
@@ -89,7 +89,7 @@ fn small(g: &Ground) -> Result<(), Breach> {
     let totals = g.did("statvfs", ".", statvfs(&g.at("."))).ready()?;
     let bytes = |blocks: u64| blocks.saturating_mul(totals.fragment_size());
     let fillable = fillable(bytes(totals.blocks()), bytes(totals.blocks_free()));
-    fillable.map_err(Breach::left_out)
+    fillable.map_err(|why| Box::new(Verdict::LeftOut(why.to_owned())))
 }
 
 /// Decides whether a file system with this size and free space is filled; the error is
@@ -126,7 +126,7 @@ fn fill(g: &Ground) -> Result<i64, Breach> {
             Ok(n) if n > 0 && length < 2 * SMALL as i64 => length += n as i64,
             Ok(0) => {
                 let seen = format!("0 bytes written at {length}");
-                g.broken("pwrite64", "filler", "ENOSPC".to_owned(), seen)?;
+                g.is("pwrite64", "filler", false, ("ENOSPC", &seen))?;
             }
             Ok(_) => {
                 let seen = format!("it is not full after {length} bytes");

@@ -26,7 +26,7 @@ pub(super) const PROMISES: &[Promise] = &[
         .says("every entry of a large directory is listed exactly once")
         .test(|g| {
             filled(g)?;
-            once(g, &names(g.list("d").ok()?), 0..MANY)
+            once(g, &names(g.list("d").ok()?))
         }),
     promise("listing.new-entry")
         .says("the next listing has a new entry")
@@ -149,15 +149,8 @@ pub(super) const PROMISES: &[Promise] = &[
             filled(g)?;
             let fd = directory(g, "d")?;
             let mut seen: BTreeMap<String, usize> = BTreeMap::new();
-            loop {
-                let part = some(g, &fd)?;
-                if part.is_empty() {
-                    break;
-                }
-                for entry in part {
-                    if entry.is_dots() {
-                        continue;
-                    }
+            each_part(g, &fd, |part| {
+                for entry in part.iter().filter(|entry| !entry.is_dots()) {
                     let name = entry.name.to_string_lossy().into_owned();
                     let times = seen.entry(name.clone()).or_insert(0);
                     *times += 1;
@@ -165,8 +158,9 @@ pub(super) const PROMISES: &[Promise] = &[
                         g.unlink(format!("d/{name}")).ready()?;
                     }
                 }
-            }
-            once(g, &seen, 0..MANY)
+                Ok(())
+            })?;
+            once(g, &seen)
         }),
     promise("listing.while-making")
         .says("entries that stay are listed exactly once while others are created and removed")
@@ -175,11 +169,7 @@ pub(super) const PROMISES: &[Promise] = &[
             let fd = directory(g, "d")?;
             let mut seen: BTreeMap<String, usize> = BTreeMap::new();
             let mut round = 0;
-            loop {
-                let part = some(g, &fd)?;
-                if part.is_empty() {
-                    break;
-                }
+            each_part(g, &fd, |part| {
                 for entry in part {
                     let name = entry.name.to_string_lossy().into_owned();
                     if name.starts_with("file-") {
@@ -196,8 +186,9 @@ pub(super) const PROMISES: &[Promise] = &[
                     }
                 }
                 round += 1;
-            }
-            once(g, &seen, 0..MANY)
+                Ok(())
+            })?;
+            once(g, &seen)
         }),
     promise("listing.removed-directory")
         .says("a directory removed while it is open lists nothing")
@@ -257,11 +248,11 @@ fn names(all: Vec<Listed>) -> BTreeMap<String, usize> {
     names
 }
 
-/// Expects the files with these numbers to be listed once each, by the promise.
-fn once(g: &Ground, seen: &BTreeMap<String, usize>, numbers: std::ops::Range<usize>) -> Kept {
+/// Expects the files of [`filled`] to be listed once each, by the promise.
+fn once(g: &Ground, seen: &BTreeMap<String, usize>) -> Kept {
     let times = |number: usize| seen.get(&format!("file-{number}")).copied().unwrap_or(0);
-    let missing = numbers.clone().filter(|number| times(*number) == 0).count();
-    let more = numbers.filter(|number| times(*number) > 1).count();
+    let missing = (0..MANY).filter(|number| times(*number) == 0).count();
+    let more = (0..MANY).filter(|number| times(*number) > 1).count();
     let counts = ((0, 0), (missing, more));
     g.same("getdents64", "d", "missing and more than once", counts)
 }
@@ -292,7 +283,7 @@ fn back_to(g: &Ground, fd: &OwnedFd, cookie: i64) -> Kept {
 fn rest(g: &Ground, fd: &OwnedFd) -> Result<Vec<Entry>, Breach> {
     let mut all = Vec::new();
     loop {
-        let part = some(g, fd)?;
+        let part = some_of(g, fd).ok()?;
         // Ends a listing that never ends.
         if part.is_empty() || all.len() > 20 * MANY {
             return Ok(all);
@@ -301,8 +292,15 @@ fn rest(g: &Ground, fd: &OwnedFd) -> Result<Vec<Entry>, Breach> {
     }
 }
 
-fn some(g: &Ground, fd: &OwnedFd) -> Result<Vec<Entry>, Breach> {
-    some_of(g, fd).ok()
+/// Passes the remaining entries to `take`, those of each call together.
+fn each_part(g: &Ground, fd: &OwnedFd, mut take: impl FnMut(Vec<Entry>) -> Kept) -> Kept {
+    loop {
+        let part = some_of(g, fd).ok()?;
+        if part.is_empty() {
+            return Ok(());
+        }
+        take(part)?;
+    }
 }
 
 /// The entries that one call returns, in a buffer for a few dozen.

@@ -251,7 +251,8 @@ fn two(g: &Ground) -> Result<(OwnedFd, OwnedFd), Breach> {
     Ok((g.file("a")?, g.reopened("a")?))
 }
 
-fn range(kind: libc::c_int, start: i64, length: i64) -> libc::flock {
+/// A lock of this kind (`F_WRLCK` and so on); a length of 0 reaches to the end of the file.
+pub(crate) fn range(kind: libc::c_int, start: i64, length: i64) -> libc::flock {
     libc::flock {
         l_type: kind as libc::c_short,
         l_whence: libc::SEEK_SET as libc::c_short,

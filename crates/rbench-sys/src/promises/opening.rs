@@ -6,7 +6,7 @@ use std::sync::{Barrier, OnceLock};
 use nix::errno::Errno;
 use nix::fcntl::{AT_FDCWD, AtFlags, OFlag};
 use nix::sys::stat::FileStat;
-use nix::unistd::{Whence, linkat, lseek, read, write};
+use nix::unistd::{Whence, linkat, lseek, write};
 
 use super::did::{Breach, Did};
 use super::ground::{Ground, NEW, Promise, promise};
@@ -128,9 +128,7 @@ pub(super) const PROMISES: &[Promise] = &[
         .test(|g| {
             g.put("a", b"x")?;
             let fd = g.open("a", OFlag::O_WRONLY).ready()?;
-            let mut buffer = [0; 10];
-            g.did("read", "a", read(&fd, &mut buffer))
-                .fails(Errno::EBADF)
+            g.next("a", &fd, 10).fails(Errno::EBADF)
         }),
     promise("open.two.see-each-other")
         .says("another descriptor reads immediately what one descriptor writes")
@@ -162,14 +160,9 @@ pub(super) const PROMISES: &[Promise] = &[
             g.put("a", b"0123456789")?;
             let one = g.open("a", OFlag::O_RDONLY).ready()?;
             let two = g.open("a", OFlag::O_RDONLY).ready()?;
-            let next = |fd| {
-                let mut buffer = vec![0; 4];
-                let done = read(fd, &mut buffer);
-                g.did("read", "a", done.map(|_| buffer))
-            };
-            next(&one).ok()?;
-            next(&two).bytes(b"0123")?;
-            next(&one).bytes(b"4567")
+            g.next("a", &one, 4).ok()?;
+            g.next("a", &two, 4).bytes(b"0123")?;
+            g.next("a", &one, 4).bytes(b"4567")
         }),
     promise("open.close-keeps")
         .says("data is intact after close and reopen")
@@ -218,9 +211,7 @@ pub(super) const PROMISES: &[Promise] = &[
         .test(|g| {
             g.put("a", b"x")?;
             let fd = g.open("a", OFlag::O_PATH).ok()?;
-            let mut buffer = [0; 10];
-            g.did("read", "a", read(&fd, &mut buffer))
-                .fails(Errno::EBADF)
+            g.next("a", &fd, 10).fails(Errno::EBADF)
         }),
     promise("open.many")
         .says("200 files can be open at the same time, each with its own content")

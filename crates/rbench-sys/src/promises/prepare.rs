@@ -91,6 +91,14 @@ impl Ground<'_> {
         self.did("pread64", name, result.map(|()| buffer))
     }
 
+    /// Reads up to `length` bytes from the file's position on.
+    pub(super) fn next(&self, name: &str, fd: impl AsFd, length: usize) -> Did<Vec<u8>> {
+        let mut buffer = vec![0; length];
+        let read = nix::unistd::read(fd, &mut buffer);
+        self.did("read", name, read)
+            .map(|length| buffer[..length].to_vec())
+    }
+
     /// Expects a file to have exactly this content, by the promise.
     pub(super) fn holds(&self, name: impl AsRef<Path>, content: &[u8]) -> Kept {
         let fd = self.open(&name, OFlag::O_RDONLY).ok()?;
@@ -159,7 +167,7 @@ impl Ground<'_> {
     pub(super) fn tick(&self) -> Result<(), Breach> {
         const LONGEST: Duration = Duration::from_millis(2500);
         let start = Instant::now();
-        let stamp = |number: u32| {
+        let stamp = |number: u32| -> Result<_, Breach> {
             let name = format!(".tick-{number}");
             drop(self.file(&name)?);
             let attributes = self.stat(&name).ready()?;

@@ -6,10 +6,13 @@ use std::os::fd::{AsRawFd as _, OwnedFd};
 use nix::errno::Errno;
 use nix::libc;
 use nix::sys::stat::FileStat;
+use rbench_core::{By, Call};
 
 use super::did::{Breach, Did, Kept};
 use super::ground::{Ground, Promise, promise};
 use super::prepare::pattern;
+use crate::fs::{Data, Fs as _, Operands};
+use crate::posix::PosixFs;
 
 pub(super) const PROMISES: &[Promise] = &[
     promise("xattr.set")
@@ -101,11 +104,7 @@ pub(super) const PROMISES: &[Promise] = &[
         .test(|g| {
             let fd = able(g)?;
             set(g, &fd, "user.name", b"0123456789", 0).ready()?;
-            let name = named("user.name");
-            // SAFETY: the name ends with zero, and a size of 0 takes no buffer.
-            let n =
-                unsafe { libc::fgetxattr(fd.as_raw_fd(), name.as_ptr(), std::ptr::null_mut(), 0) };
-            let length = g.did("fgetxattr", "a", Errno::result(n));
+            let length = on(g, GET, &fd, "user.name", Data::Into(&mut []));
             length.has("length", 10, |length| length)
         }),
     promise("xattr.name-length")
@@ -220,16 +219,27 @@ pub(super) const PROMISES: &[Promise] = &[
         }),
 ];
 
-fn named(name: &str) -> CString {
-    CString::new(name).unwrap_or_default()
+const GET: Call = Call::Getxattr(By::File, None);
+
+/// Makes a call on the attribute `name` of the open file `a`.
+fn on(g: &Ground, call: Call, fd: &OwnedFd, name: &str, data: Data<'_>) -> Did<u64> {
+    let name = CString::new(name).unwrap_or_default();
+    let file = Operands::file(fd.as_raw_fd());
+    let other = &name;
+    let on = Operands {
+        other,
+        data,
+        ..file
+    };
+    g.did(call.names(), "a", PosixFs::here().call(call, on))
 }
 
 /// Creates a file `a`, if the file system supports user attributes: another file tests that.
 fn able(g: &Ground) -> Result<OwnedFd, Breach> {
     let other = g.file("tried")?;
-    // SAFETY: a size of 0 takes no buffer.
-    let n = unsafe { libc::flistxattr(other.as_raw_fd(), std::ptr::null_mut(), 0) };
-    g.did("flistxattr", "tried", Errno::result(n)).able(&[])?;
+    let list = Call::Listxattr(By::File);
+    let listed = PosixFs::here().receiving(list, other.as_raw_fd(), &mut []);
+    g.did("flistxattr", "tried", listed).able(&[])?;
     let tried = set(g, &other, "user.tried", b"x", 0);
     if let Err(Errno::EOPNOTSUPP | Errno::ENOSYS | Errno::EPERM) = tried.result {
         tried.able(&[Errno::EPERM])?;
@@ -238,29 +248,15 @@ fn able(g: &Ground) -> Result<OwnedFd, Breach> {
 }
 
 fn set(g: &Ground, fd: &OwnedFd, name: &str, bytes: &[u8], flags: i32) -> Did<()> {
-    let name = named(name);
-    // SAFETY: the name ends with zero, and the value has the given length.
-    let n = unsafe {
-        let from = bytes.as_ptr().cast();
-        libc::fsetxattr(fd.as_raw_fd(), name.as_ptr(), from, bytes.len(), flags)
-    };
-    g.did("fsetxattr", "a", Errno::result(n).map(drop))
+    let set = Call::Setxattr(By::File, None, flags);
+    on(g, set, fd, name, Data::From(bytes)).map(drop)
 }
 
 /// The value, in a buffer of `most` bytes.
 fn get(g: &Ground, fd: &OwnedFd, name: &str, most: usize) -> Did<Vec<u8>> {
-    let name = named(name);
-    let mut buffer = vec![0_u8; most];
-    // SAFETY: the name ends with zero, and the buffer has the given length.
-    let n = unsafe {
-        let into = buffer.as_mut_ptr().cast();
-        libc::fgetxattr(fd.as_raw_fd(), name.as_ptr(), into, most)
-    };
-    let value = Errno::result(n).map(|n| {
-        buffer.truncate(n as usize);
-        buffer
-    });
-    g.did("fgetxattr", "a", value)
+    let mut buffer = vec![0; most];
+    let length = on(g, GET, fd, name, Data::Into(&mut buffer));
+    length.map(|length| buffer[..length as usize].to_vec())
 }
 
 fn value(g: &Ground, fd: &OwnedFd, name: &str, wanted: &[u8]) -> Kept {
@@ -268,25 +264,27 @@ fn value(g: &Ground, fd: &OwnedFd, name: &str, wanted: &[u8]) -> Kept {
 }
 
 fn remove(g: &Ground, fd: &OwnedFd, name: &str) -> Did<()> {
-    let name = named(name);
-    // SAFETY: the name ends with zero.
-    let n = unsafe { libc::fremovexattr(fd.as_raw_fd(), name.as_ptr()) };
-    g.did("fremovexattr", "a", Errno::result(n).map(drop))
+    let remove = Call::Removexattr(By::File, None);
+    on(g, remove, fd, name, Data::From(&[])).map(drop)
 }
 
 /// Expects the user attributes to have these names, in order, by the promise.
 fn names(g: &Ground, fd: &OwnedFd, expected: &[impl AsRef<str>]) -> Kept {
-    let mut buffer = vec![0_u8; 10_000];
-    // SAFETY: the buffer has the given length.
-    let n = unsafe { libc::flistxattr(fd.as_raw_fd(), buffer.as_mut_ptr().cast(), buffer.len()) };
-    let names = |n| {
-        let names = buffer[..n as usize].split(|byte| *byte == 0);
+    let mut buffer = vec![0; 10_000];
+    let length = on(
+        g,
+        Call::Listxattr(By::File),
+        fd,
+        "",
+        Data::Into(&mut buffer),
+    );
+    let names = |length| {
+        let names = buffer[..length as usize].split(|byte| *byte == 0);
         let names = names.map(|name| String::from_utf8_lossy(name).into_owned());
         let mut names: Vec<String> = names.filter(|name| name.starts_with("user.")).collect();
         names.sort();
         names
     };
     let expected = expected.iter().map(|name| name.as_ref().to_owned());
-    let did = g.did("flistxattr", "a", Errno::result(n));
-    did.has("names", expected.collect(), names)
+    length.has("names", expected.collect(), names)
 }

@@ -15,6 +15,8 @@ use crate::view::View;
 
 mod between;
 
+pub use crate::probe::json;
+
 /// End of a verdict's reason when a promise needs another user.
 const OTHERS_SHUT_OUT: &str = "another user cannot reach this directory";
 
@@ -59,12 +61,6 @@ pub fn text(check: &CheckResult, view: View) -> String {
         out.push_str(&sentence(view, "- ", &remark));
     }
     out
-}
-
-/// The report as JSON.
-pub fn json(check: &CheckResult) -> String {
-    let text = serde_json::to_string_pretty(check);
-    format!("{}\n", text.expect("the schema's types always serialise"))
 }
 
 /// The group of a promise: its name up to the first dot.

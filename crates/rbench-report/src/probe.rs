@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use rbench_core::units::human_nanos;
+use serde::Serialize;
 
 use crate::schema::{
     AbilityResult, AbilityVerdict, HostProbeResult, ProbeResult, Surroundings, remarks,
@@ -43,9 +44,9 @@ pub fn text(probe: &ProbeResult, view: View) -> String {
     out
 }
 
-/// The report as JSON.
-pub fn json(probe: &ProbeResult) -> String {
-    let text = serde_json::to_string_pretty(probe);
+/// A result as JSON.
+pub fn json(result: &impl Serialize) -> String {
+    let text = serde_json::to_string_pretty(result);
     format!("{}\n", text.expect("the schema's types always serialise"))
 }
 

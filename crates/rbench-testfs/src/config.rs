@@ -245,6 +245,19 @@ impl Config {
         let cuts = |fault: &Fault| fault.kind == Kind::Read && fault.action == Action::Short;
         self.direct_io || self.faults.iter().any(cuts)
     }
+
+    /// True if a fault has this action.
+    pub(crate) fn injects(&self, action: Action) -> bool {
+        self.faults.iter().any(|fault| fault.action == action)
+    }
+
+    /// The mount option that lets other users in; the kernel then checks permissions.
+    pub(crate) fn access(&self) -> &'static str {
+        match self.allow_other {
+            true => ",allow_other,default_permissions",
+            false => "",
+        }
+    }
 }
 
 #[cfg(test)]

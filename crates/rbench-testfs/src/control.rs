@@ -2,10 +2,11 @@
 //! replies, older data, and the means to end the file system at once.
 
 use std::io;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
 
-use nix::errno::Errno;
+use fuser::Notifier;
+use parking_lot::Mutex;
 
 use crate::damage::History;
 use crate::hang::Hangs;
@@ -19,25 +20,23 @@ pub(crate) struct Control {
     pub(crate) hangs: Hangs,
     /// Older content, which stale reads return.
     pub(crate) history: History,
-    killer: OnceLock<Killer>,
+    /// Sender of notifications to the kernel. It is empty after the end of the session, so that it
+    /// does not keep the session's device open.
+    pub(crate) notifier: Mutex<Option<Notifier>>,
+    killer: Killer,
     died: AtomicBool,
 }
 
 impl Control {
-    pub(crate) fn new(stats: Arc<Stats>) -> Control {
+    pub(crate) fn new(stats: Arc<Stats>, killer: Killer) -> Control {
         Control {
             stats,
             hangs: Hangs::default(),
             history: History::default(),
-            killer: OnceLock::new(),
+            notifier: Mutex::default(),
+            killer,
             died: AtomicBool::new(false),
         }
-    }
-
-    /// Sets the means to end the mount; before that, it cannot be ended.
-    pub(crate) fn set_killer(&self, killer: Killer) {
-        // There is one mount, so this is called once.
-        let _ = self.killer.set(killer);
     }
 
     /// Ends the file system at once, as if its process had been killed.
@@ -45,11 +44,9 @@ impl Control {
     /// # Errors
     /// Fails if the kernel refuses.
     pub(crate) fn die(&self) -> io::Result<()> {
-        let killer = self.killer.get();
-        let killer = killer.ok_or_else(|| io::Error::from(Errno::ENOTCONN))?;
         // Set first, as waiters for the end check the reason.
         self.died.store(true, Ordering::Release);
-        let killed = killer.kill();
+        let killed = self.killer.kill();
         if killed.is_err() {
             self.died.store(false, Ordering::Release);
         }

@@ -2,9 +2,8 @@
 //! that were not durable, and the kernel drops its caches of them.
 
 use std::io;
-use std::sync::{Arc, Mutex};
 
-use fuser::{INodeNo, Notifier};
+use fuser::INodeNo;
 use nix::errno::Errno;
 use rbench_core::random::Stream;
 
@@ -12,7 +11,6 @@ use crate::control::Control;
 use crate::fault::log::FaultRecord;
 use crate::fault::table::POWER_CUT;
 use crate::memory::Memory;
-use crate::sync::lock;
 
 /// Changes that survive a power cut without having been synced.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -39,75 +37,44 @@ pub enum PowerCutError {
     Kernel(io::Error),
 }
 
-/// Switch that cuts the power of one mount.
-#[derive(Debug)]
-pub(crate) struct PowerSwitch {
-    memory: Arc<Memory>,
-    notifier: NotifierSlot,
-}
-
-/// Sender of notifications to the kernel. It is empty after the end of the session,
-/// so that it does not keep the session's device open.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct NotifierSlot(Arc<Mutex<Option<Notifier>>>);
-
-impl NotifierSlot {
-    pub(crate) fn set(&self, notifier: Notifier) {
-        *lock(&self.0) = Some(notifier);
-    }
-
-    pub(crate) fn close(&self) {
-        lock(&self.0).take();
-    }
-}
-
-impl PowerSwitch {
-    pub(crate) fn new(memory: Arc<Memory>, notifier: NotifierSlot) -> PowerSwitch {
-        PowerSwitch { memory, notifier }
-    }
-
-    /// Cuts the power. Returns the fate of each change that was not durable.
-    pub(crate) fn cut(
-        &self,
-        control: &Control,
-        survivors: Survivors,
-    ) -> Result<Vec<FaultRecord>, PowerCutError> {
-        // The kernel cannot drop pages that a held reply is to fill.
-        control.hangs.release();
-        let draws = match survivors {
-            Survivors::None => None,
-            Survivors::Seeded(seed) => Some(Stream::new(&[seed])),
+/// Cuts the power. Returns the fate of each change that was not durable.
+pub(crate) fn cut(
+    memory: &Memory,
+    control: &Control,
+    survivors: Survivors,
+) -> Result<Vec<FaultRecord>, PowerCutError> {
+    // The kernel cannot drop pages that a held reply is to fill.
+    control.hangs.release();
+    let draws = match survivors {
+        Survivors::None => None,
+        Survivors::Seeded(seed) => Some(Stream::new(&[seed])),
+    };
+    let cut = memory.cut_power(draws).map_err(PowerCutError::Restore)?;
+    control.history.clear();
+    let notifier = control.notifier.lock().clone();
+    // Without a session the kernel has not seen anything.
+    if let Some(notifier) = notifier {
+        let forget = || {
+            for (parent, name) in &cut.names {
+                notifier.inval_entry(INodeNo(*parent), name)?;
+            }
+            for ino in &cut.inodes {
+                notifier.inval_inode(INodeNo(*ino), 0, 0)?;
+            }
+            Ok(())
         };
-        let cut = self
-            .memory
-            .cut_power(draws)
-            .map_err(PowerCutError::Restore)?;
-        control.history.clear();
-        let notifier = lock(&self.notifier.0).clone();
-        // Without a session the kernel has not seen anything.
-        if let Some(notifier) = notifier {
-            let forget = || {
-                for (parent, name) in &cut.names {
-                    notifier.inval_entry(INodeNo(*parent), name)?;
-                }
-                for ino in &cut.inodes {
-                    notifier.inval_inode(INodeNo(*ino), 0, 0)?;
-                }
-                Ok(())
-            };
-            forget().map_err(PowerCutError::Kernel)?;
-        }
-        let faults = control.stats.faults();
-        for record in &cut.records {
-            faults.log().add(record.clone());
-        }
-        let end = FaultRecord {
-            kind: "power_cut".to_owned(),
-            action: "done".to_owned(),
-            path: ".".to_owned(),
-            ..FaultRecord::default()
-        };
-        faults.happened(POWER_CUT, end);
-        Ok(cut.records)
+        forget().map_err(PowerCutError::Kernel)?;
     }
+    let faults = control.stats.faults();
+    for record in &cut.records {
+        faults.log().add(record.clone());
+    }
+    let end = FaultRecord {
+        kind: "power_cut".to_owned(),
+        action: "done".to_owned(),
+        path: ".".to_owned(),
+        ..FaultRecord::default()
+    };
+    faults.happened(POWER_CUT, end);
+    Ok(cut.records)
 }

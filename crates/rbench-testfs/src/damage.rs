@@ -6,12 +6,11 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
-use std::sync::Mutex;
 
+use parking_lot::Mutex;
 use rbench_core::random::Stream;
 
 use crate::fault::log::Damage;
-use crate::sync::lock;
 
 /// Unit of zeroed or stale data, aligned in the file.
 pub(crate) const BLOCK: u64 = 4096;
@@ -84,7 +83,7 @@ impl History {
     /// content of the whole blocks that it touches, up to the end of the file.
     pub(crate) fn overwriting(&self, ino: u64, offset: u64, data: &[u8], old: &[u8]) {
         let first = offset / BLOCK * BLOCK;
-        let mut files = lock(&self.0);
+        let mut files = self.0.lock();
         for (block, range) in blocks(offset, data.len()) {
             let start = (block * BLOCK - first) as usize;
             let behind = old.len().min(start + BLOCK as usize);
@@ -103,25 +102,25 @@ impl History {
 
     /// Records that `ino` now ends at `size`: later content is forgotten.
     pub(crate) fn truncated(&self, ino: u64, size: u64) {
-        if let Some(file) = lock(&self.0).get_mut(&ino) {
+        if let Some(file) = self.0.lock().get_mut(&ino) {
             file.split_off(&size.div_ceil(BLOCK));
         }
     }
 
     /// Forgets the file `ino`.
     pub(crate) fn forget(&self, ino: u64) {
-        lock(&self.0).remove(&ino);
+        self.0.lock().remove(&ino);
     }
 
     /// Forgets everything.
     pub(crate) fn clear(&self) {
-        lock(&self.0).clear();
+        self.0.lock().clear();
     }
 
     /// Puts older content into `bytes`, which lie at `offset` of `ino`. Returns the
     /// replaced ranges, with neighbours joined.
     pub(crate) fn make_stale(&self, ino: u64, offset: u64, bytes: &mut [u8]) -> Vec<Damage> {
-        let files = lock(&self.0);
+        let files = self.0.lock();
         let Some(file) = files.get(&ino) else {
             return Vec::new();
         };

@@ -2,14 +2,13 @@
 //! of requests can be late at once, while the service threads continue.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use parking_lot::{Condvar, Mutex};
 use rbench_core::{Clock, MonotonicClock, Nanos};
-
-use crate::sync::lock;
 
 /// Time before an instant at which a thread stops sleeping and spins: about the time
 /// that waking up takes.
@@ -65,7 +64,7 @@ impl DelayQueue {
     /// Runs `task` at the instant `due`.
     pub(crate) fn push(&self, due: Nanos, task: impl FnOnce() + Send + 'static) {
         let lane = &self.lanes[self.next.fetch_add(1, Ordering::Relaxed) % self.lanes.len()];
-        let mut state = lock(&lane.state);
+        let mut state = lane.state.lock();
         let first = state.tasks.first_key_value();
         let is_first = first.is_none_or(|(first, _)| due < first.0);
         let number = state.next;
@@ -82,7 +81,7 @@ impl Drop for DelayQueue {
     /// Ends the threads; tasks that are not yet due are dropped.
     fn drop(&mut self) {
         for lane in &self.lanes {
-            lock(&lane.state).closed = true;
+            lane.state.lock().closed = true;
             lane.changed.notify_one();
         }
         for thread in self.threads.drain(..) {
@@ -108,26 +107,20 @@ impl Lane {
     /// Sleeps until shortly before the first task is due, and takes it. `None` if the
     /// queue is closed.
     fn next_task(&self) -> Option<(Nanos, Task)> {
-        let mut state = lock(&self.state);
+        let mut state = self.state.lock();
         loop {
             if state.closed {
                 return None;
             }
             let Some((&(due, _), _)) = state.tasks.first_key_value() else {
-                state = self
-                    .changed
-                    .wait(state)
-                    .unwrap_or_else(PoisonError::into_inner);
+                self.changed.wait(&mut state);
                 continue;
             };
             let sleep = due.since(MonotonicClock.now()).since(SPIN);
             if sleep == Nanos(0) {
                 return state.tasks.pop_first().map(|(_, task)| (due, task));
             }
-            (state, _) = self
-                .changed
-                .wait_timeout(state, Duration::from(sleep))
-                .unwrap_or_else(PoisonError::into_inner);
+            self.changed.wait_for(&mut state, Duration::from(sleep));
         }
     }
 }

@@ -1,8 +1,6 @@
 //! Replies that are held until they are released.
 
-use std::sync::Mutex;
-
-use crate::sync::lock;
+use parking_lot::Mutex;
 
 /// End of a held reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,7 +27,7 @@ impl Hangs {
     /// Holds `reply` until it is released. If the file system has ended, it is not
     /// held.
     pub(crate) fn hold(&self, reply: impl FnOnce(Release) + Send + 'static) {
-        let mut state = lock(&self.0);
+        let mut state = self.0.lock();
         if state.closed {
             drop(state);
             return reply(Release::Ended);
@@ -39,12 +37,12 @@ impl Hangs {
 
     /// The number of held replies.
     pub(crate) fn count(&self) -> usize {
-        lock(&self.0).held.len()
+        self.0.lock().held.len()
     }
 
     /// Releases the replies that are held now. Returns their number.
     pub(crate) fn release(&self) -> usize {
-        let held = std::mem::take(&mut lock(&self.0).held);
+        let held = std::mem::take(&mut self.0.lock().held);
         let count = held.len();
         held.into_iter().for_each(|reply| reply(Release::Reply));
         count
@@ -52,7 +50,7 @@ impl Hangs {
 
     /// Ends the held replies and all later ones.
     pub(crate) fn close(&self) {
-        let mut state = lock(&self.0);
+        let mut state = self.0.lock();
         state.closed = true;
         let held = std::mem::take(&mut state.held);
         drop(state);

@@ -14,7 +14,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use nix::errno::Errno;
 use nix::fcntl::{OFlag, open};
@@ -24,9 +24,10 @@ use nix::sys::socket::{ControlMessageOwned, MsgFlags, recvmsg};
 use nix::sys::stat::Mode;
 use nix::sys::statvfs::statvfs;
 use nix::unistd::{getegid, geteuid};
+use parking_lot::Mutex;
 use rbench_core::mountinfo::{Mount, mounts};
 
-use crate::sync::lock;
+use crate::config::Config;
 
 const DEVICE: &str = "/dev/fuse";
 
@@ -169,24 +170,6 @@ pub(crate) fn require_free(point: &Path) -> Result<(), MountError> {
     }
 }
 
-/// Options of a mount.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Options<'a> {
-    /// The source in the mount table.
-    pub(crate) source: &'a str,
-    /// Lets other users in; the kernel then checks permissions.
-    pub(crate) allow_other: bool,
-}
-
-impl Options<'_> {
-    fn access(&self) -> &'static str {
-        match self.allow_other {
-            true => ",allow_other,default_permissions",
-            false => "",
-        }
-    }
-}
-
 /// A mounted file system.
 #[derive(Debug)]
 pub(crate) struct KernelMount {
@@ -204,11 +187,11 @@ pub(crate) struct Connection(Arc<Mutex<Option<OwnedFd>>>);
 
 impl Connection {
     pub(crate) fn close(&self) {
-        lock(&self.0).take();
+        self.0.lock().take();
     }
 
     fn is_alive(&self) -> bool {
-        let device = lock(&self.0);
+        let device = self.0.lock();
         let Some(device) = device.as_ref() else {
             return false;
         };
@@ -234,10 +217,7 @@ pub(crate) enum Unmounted {
 impl KernelMount {
     /// Mounts at `point` (see [`resolve`]). The server of the requests talks to the
     /// kernel through the returned descriptor.
-    pub(crate) fn new(
-        point: &Path,
-        options: Options<'_>,
-    ) -> Result<(KernelMount, OwnedFd), MountError> {
+    pub(crate) fn new(point: &Path, config: &Config) -> Result<(KernelMount, OwnedFd), MountError> {
         let path = || point.to_owned();
         let failed = |source| MountError::Unreachable(path(), source);
         // Without the mount table, a mount could not be removed.
@@ -247,11 +227,11 @@ impl KernelMount {
         let device = match device.map_err(|e| Errno::from_raw(e.raw_os_error().unwrap_or(0))) {
             Err(Errno::ENOENT | Errno::ENODEV | Errno::ENXIO) => return Err(MountError::NoDevice),
             // If only root can open the device, the helper opens it.
-            Err(Errno::EACCES) if !root => mount_with_helper(point, options)?,
+            Err(Errno::EACCES) if !root => mount_with_helper(point, config)?,
             Err(errno) => return Err(MountError::DeviceRefused(errno)),
-            Ok(device) => match mount_directly(&device, point, options) {
+            Ok(device) => match mount_directly(&device, point, config) {
                 Ok(()) => device.into(),
-                Err(Errno::EPERM) if !root => mount_with_helper(point, options)?,
+                Err(Errno::EPERM) if !root => mount_with_helper(point, config)?,
                 Err(Errno::EPERM) => return Err(MountError::NotPermitted(path())),
                 Err(errno) => {
                     let path = path();
@@ -342,16 +322,16 @@ pub(crate) fn can_open_device() -> bool {
     File::options().read(true).write(true).open(DEVICE).is_ok()
 }
 
-fn mount_directly(device: &File, point: &Path, options: Options<'_>) -> nix::Result<()> {
+fn mount_directly(device: &File, point: &Path, config: &Config) -> nix::Result<()> {
     let data = format!(
         "fd={},rootmode=40000,user_id={},group_id={}{}",
         device.as_raw_fd(),
         geteuid(),
         getegid(),
-        options.access(),
+        config.access(),
     );
     nix::mount::mount(
-        Some(options.source),
+        Some(config.source.as_str()),
         point,
         Some(format!("fuse.{SUBTYPE}").as_str()),
         MsFlags::MS_NOSUID | MsFlags::MS_NODEV,
@@ -394,12 +374,12 @@ fn helper_message(stderr: &[u8]) -> String {
     }
 }
 
-fn mount_with_helper(point: &Path, options: Options<'_>) -> Result<OwnedFd, MountError> {
+fn mount_with_helper(point: &Path, config: &Config) -> Result<OwnedFd, MountError> {
     let failed = |message: String| MountError::Helper(point.to_owned(), message);
-    let source = options.source.replace('\\', "\\\\").replace(',', "\\,");
+    let source = config.source.replace('\\', "\\\\").replace(',', "\\,");
     let list = format!(
         "fsname={source},subtype={SUBTYPE},nosuid,nodev{}",
-        options.access()
+        config.access()
     );
     let arguments = [
         OsStr::new("-o"),

@@ -145,21 +145,21 @@ pub(crate) const XATTR: u64 = 64 << 10;
 mod tests {
     use std::fs;
     use std::path::Path;
-    use std::sync::Mutex;
 
     use nix::errno::Errno;
+    use parking_lot::Mutex;
 
     use super::*;
-    use crate::sync::lock;
     use crate::{Config, Mounted, mount};
 
-    /// Mounts the folder `data` at `point`, and collects the requests.
-    fn observed(data: &Path, point: &Path) -> (Mounted, Arc<Mutex<Vec<Event>>>) {
+    /// Mounts a folder at `point`, and collects the requests.
+    fn observed(point: &Path) -> (Mounted, tempfile::TempDir, Arc<Mutex<Vec<Event>>>) {
+        let data = tempfile::tempdir().expect("dir");
         let seen = Arc::new(Mutex::new(Vec::new()));
         let heard = Arc::clone(&seen);
-        let mut config = Config::passthrough(data).uncached();
-        config.observer = Some(Observer::new(move |event| lock(&heard).push(event)));
-        (mount(config, point).expect("mounted"), seen)
+        let mut config = Config::passthrough(data.path()).uncached();
+        config.observer = Some(Observer::new(move |event| heard.lock().push(event)));
+        (mount(config, point).expect("mounted"), data, seen)
     }
 
     mod needs_fuse {
@@ -167,16 +167,13 @@ mod tests {
 
         #[test]
         fn each_request_is_told_with_who_asked_and_what_came_of_it() {
-            let (data, point) = (
-                tempfile::tempdir().expect("dir"),
-                tempfile::tempdir().expect("dir"),
-            );
-            let (mounted, seen) = observed(data.path(), point.path());
+            let point = tempfile::tempdir().expect("dir");
+            let (mounted, _data, seen) = observed(point.path());
             fs::write(point.path().join("f"), b"hello").expect("written");
             assert!(fs::metadata(point.path().join("none")).is_err());
             fs::rename(point.path().join("f"), point.path().join("g")).expect("renamed");
             mounted.unmount().expect("unmounted");
-            let seen = lock(&seen);
+            let seen = seen.lock();
             let me = |event: &&Event| event.process > 0;
             let created = seen.iter().filter(me).find_map(|event| match &event.what {
                 What::Create((1, name), _, _, Some(_)) => Some((name.to_vec(), event.found)),
@@ -209,12 +206,9 @@ mod tests {
 
         #[test]
         fn a_sync_of_a_directory_and_a_seek_are_told_of_who_asks_for_them() {
-            let (data, point) = (
-                tempfile::tempdir().expect("dir"),
-                tempfile::tempdir().expect("dir"),
-            );
+            let point = tempfile::tempdir().expect("dir");
+            let (mounted, data, seen) = observed(point.path());
             fs::write(data.path().join("f"), b"hello").expect("written");
-            let (mounted, seen) = observed(data.path(), point.path());
             let directory = fs::File::open(point.path()).expect("open");
             let file = fs::File::open(point.path().join("f")).expect("open");
             for _ in 0..5 {
@@ -230,7 +224,7 @@ mod tests {
             drop((directory, file));
             mounted.unmount().expect("unmounted");
             let me = nix::unistd::gettid().as_raw() as u64;
-            let seen = lock(&seen);
+            let seen = seen.lock();
             let asked: Vec<u64> = seen
                 .iter()
                 .filter(|event| {

@@ -4,12 +4,11 @@
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
-use std::sync::Mutex;
 
 use fuser::FileType;
+use parking_lot::Mutex;
 
 use crate::store::{Place, ROOT};
-use crate::sync::lock;
 
 /// The names of inodes.
 #[derive(Debug, Default)]
@@ -36,7 +35,7 @@ fn owned(place: Place<'_>) -> (u64, OsString) {
 impl Paths {
     /// Records that `ino` is at `place`.
     pub(crate) fn note(&self, place: Place<'_>, ino: u64, kind: FileType) {
-        let mut state = lock(&self.0);
+        let mut state = self.0.lock();
         if matches!(place.name.as_encoded_bytes(), b"." | b"..") {
             return;
         }
@@ -52,13 +51,13 @@ impl Paths {
 
     /// Records that `place` no longer exists.
     pub(crate) fn removed(&self, place: Place<'_>) {
-        lock(&self.0).places.remove(&owned(place));
+        self.0.lock().places.remove(&owned(place));
     }
 
     /// Records that the inode of `from` is now at `to`, and in an exchange the other
     /// way round.
     pub(crate) fn renamed(&self, from: Place<'_>, to: Place<'_>, exchange: bool) {
-        let mut state = lock(&self.0);
+        let mut state = self.0.lock();
         let (from, to) = (owned(from), owned(to));
         let moved = state.places.remove(&from);
         let replaced = state.places.remove(&to);
@@ -74,7 +73,7 @@ impl Paths {
 
     /// Removes an inode that no longer exists.
     pub(crate) fn forget(&self, ino: u64) {
-        let mut state = lock(&self.0);
+        let mut state = self.0.lock();
         if let Some(node) = state.nodes.remove(&ino) {
             let place = (node.parent, node.name);
             if state.places.get(&place) == Some(&ino) {
@@ -89,17 +88,17 @@ impl Paths {
         if ino == ROOT {
             return PathBuf::from(".");
         }
-        path_in(&lock(&self.0), ino)
+        path_in(&self.0.lock(), ino)
     }
 
     /// The path of the name at `place`.
     pub(crate) fn path_of(&self, place: Place<'_>) -> PathBuf {
-        path_in(&lock(&self.0), place.parent).join(place.name)
+        path_in(&self.0.lock(), place.parent).join(place.name)
     }
 
     /// A regular file, the same for the same `draw`; `None` if there is none.
     pub(crate) fn some_file(&self, draw: u64) -> Option<u64> {
-        let state = lock(&self.0);
+        let state = self.0.lock();
         let nodes = &state.nodes;
         let last = *nodes.last_key_value()?.0;
         // Inode numbers are mostly consecutive.
@@ -132,12 +131,8 @@ fn path_in(state: &State, ino: u64) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::store::at;
     use std::path::Path;
-
-    fn at(parent: u64, name: &str) -> Place<'_> {
-        let name = OsStr::new(name);
-        Place { parent, name }
-    }
 
     #[test]
     fn paths_follow_what_is_made_renamed_and_removed() {

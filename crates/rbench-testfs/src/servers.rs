@@ -3,11 +3,9 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::sync::Mutex;
 
+use parking_lot::Mutex;
 use rbench_core::Nanos;
-
-use crate::sync::lock;
 
 /// Servers with one queue of requests in the order of their arrival.
 pub(crate) struct Servers {
@@ -27,7 +25,7 @@ impl Servers {
     /// The time of the reply to a request that arrives at `arrival` and takes a
     /// server for `takes`.
     pub(crate) fn answered(&self, arrival: Nanos, takes: Nanos) -> Nanos {
-        let mut free = lock(&self.free);
+        let mut free = self.free.lock();
         let begins = match free.pop() {
             Some(Reverse(at)) => at.max(arrival),
             None => arrival,

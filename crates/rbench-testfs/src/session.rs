@@ -12,14 +12,14 @@ use fuser::{Session, SessionACL};
 use crate::broken::effects::Broken;
 use crate::config::{Backing, Config};
 use crate::control::Control;
-use crate::cut::{NotifierSlot, PowerCutError, PowerSwitch, Survivors};
+use crate::cut::{PowerCutError, Survivors, cut};
 use crate::delay::DelayQueue;
 use crate::fault::Action;
 use crate::fault::log::{FaultLog, FaultRecord};
 use crate::fault::table::{FaultTable, POWER_CUT, QUOTA};
-use crate::memory::{Memory, Wishes};
+use crate::memory::Memory;
 use crate::mount::{
-    Connection, KernelMount, MountError, Options, Unmounted, can_open_device, require_free, resolve,
+    Connection, KernelMount, MountError, Unmounted, can_open_device, require_free, resolve,
 };
 use crate::passthrough::Passthrough;
 use crate::service::Service;
@@ -44,8 +44,8 @@ pub struct Mounted {
     /// At its end as soon as the service threads have ended.
     ended: io::PipeReader,
     control: Arc<Control>,
-    /// Switch for power cuts, if they are simulated.
-    power: Option<PowerSwitch>,
+    /// The back end, if power cuts are simulated.
+    memory: Option<Arc<Memory>>,
 }
 
 /// Mounts a file system at `mountpoint` and serves it with threads of this process.
@@ -57,20 +57,15 @@ pub fn mount(config: Config, mountpoint: &Path) -> Result<Mounted, MountError> {
     let point = resolve(mountpoint)?;
     match &config.backing {
         Backing::Memory { cap } => {
-            let wishes = Wishes {
-                quota: config.quota,
-                power_cut: config.power_cut,
-            };
-            let memory = Arc::new(Memory::new(*cap, wishes));
-            let notifier = NotifierSlot::default();
+            let memory = Arc::new(Memory::new(*cap, config.quota, config.power_cut));
             let mut mounted = match config.broken.is_empty() {
-                true => start(Arc::clone(&memory), &config, &point, &notifier)?,
+                true => start(Arc::clone(&memory), &config, &point)?,
                 false => {
                     let broken = Broken::new(Arc::clone(&memory), &config.broken);
-                    start(Arc::new(broken), &config, &point, &notifier)?
+                    start(Arc::new(broken), &config, &point)?
                 }
             };
-            mounted.power = config.power_cut.then(|| PowerSwitch::new(memory, notifier));
+            mounted.memory = config.power_cut.then_some(memory);
             Ok(mounted)
         }
         Backing::Passthrough(folder) => {
@@ -89,8 +84,7 @@ pub fn mount(config: Config, mountpoint: &Path) -> Result<Mounted, MountError> {
                 return Err(MountError::Inside { point, folder });
             }
             let passthrough = Passthrough::new(&full).map_err(failed)?;
-            let notifier = NotifierSlot::default();
-            start(Arc::new(passthrough), &config, &point, &notifier)
+            start(Arc::new(passthrough), &config, &point)
         }
     }
 }
@@ -126,43 +120,32 @@ fn new_stats(config: &Config, threads: usize) -> Result<Stats, MountError> {
     Ok(Stats::new(threads, faults))
 }
 
-fn start<S: Store>(
-    store: Arc<S>,
-    config: &Config,
-    point: &Path,
-    notifier: &NotifierSlot,
-) -> Result<Mounted, MountError> {
+fn start<S: Store>(store: Arc<S>, config: &Config, point: &Path) -> Result<Mounted, MountError> {
     let failed = |source| MountError::Service(point.to_owned(), source);
     let threads = config.threads.max(1);
     let stats = new_stats(config, threads + DELAY_THREADS)?;
-    let control = Arc::new(Control::new(Arc::new(stats)));
-    let delays = DelayQueue::new(DELAY_THREADS).map_err(failed)?;
-    let service = Service::new(store, config, Arc::clone(&control), delays);
-
-    let options = Options {
-        source: &config.source,
-        allow_other: config.allow_other,
+    let (mount, device) = KernelMount::new(point, config)?;
+    let control = Arc::new(Control::new(Arc::new(stats), mount.killer()));
+    let serve = || {
+        control.stats.faults().log().begin().map_err(|source| {
+            let path = config.fault_log.clone().unwrap_or_default();
+            MountError::FaultLog(path, source)
+        })?;
+        if config.injects(Action::Die) && !mount.killer().is_able() {
+            return Err(MountError::CannotDie);
+        }
+        let delays = DelayQueue::new(DELAY_THREADS).map_err(failed)?;
+        let service = Service::new(store, config.clone(), Arc::clone(&control), delays);
+        let owned = (mount.connection(), Arc::clone(&control));
+        serve_in_background(service, device, config, owned).map_err(failed)
     };
-    let (mount, device) = KernelMount::new(point, options)?;
-    let killer = mount.killer();
-    let emptied = control.stats.faults().log().begin();
-    let serving = if let Err(source) = emptied {
-        let path = config.fault_log.clone().unwrap_or_default();
-        Err(MountError::FaultLog(path, source))
-    } else if config.faults.iter().any(|f| f.action == Action::Die) && !killer.is_able() {
-        Err(MountError::CannotDie)
-    } else {
-        control.set_killer(killer);
-        let connection = mount.connection();
-        serve_in_background(service, device, config, (connection, notifier.clone())).map_err(failed)
-    };
-    match serving {
+    match serve() {
         Ok((session, ended)) => Ok(Mounted {
             mount,
             session: Some(session),
             ended,
             control,
-            power: None,
+            memory: None,
         }),
         Err(error) => {
             // The original error is returned. A mount that is left would be worse
@@ -179,7 +162,7 @@ fn serve_in_background<S: Store>(
     service: Service<S>,
     device: OwnedFd,
     config: &Config,
-    (connection, notifier): (Connection, NotifierSlot),
+    (connection, control): (Connection, Arc<Control>),
 ) -> io::Result<(JoinHandle<io::Result<()>>, io::PipeReader)> {
     let (ended, alive) = io::pipe()?;
     let acl = match config.allow_other {
@@ -191,12 +174,12 @@ fn serve_in_background<S: Store>(
     how.n_threads = Some(config.threads.max(1));
     how.clone_fd = can_open_device();
     let session = Session::from_fd(service, device, acl, how)?;
-    notifier.set(session.notifier());
+    *control.notifier.lock() = Some(session.notifier());
     let thread = std::thread::Builder::new()
         .name("testfs-session".to_owned())
         .spawn(move || {
             let outcome = session.run();
-            notifier.close();
+            control.notifier.lock().take();
             connection.close();
             drop(alive);
             outcome
@@ -260,8 +243,8 @@ impl Mounted {
     /// kernel does not drop its caches. It also fails if durable data that was
     /// removed since no longer fits.
     pub fn power_cut(&self, survivors: Survivors) -> Result<Vec<FaultRecord>, PowerCutError> {
-        let power = self.power.as_ref().ok_or(PowerCutError::NotPrepared)?;
-        power.cut(&self.control, survivors)
+        let memory = self.memory.as_ref().ok_or(PowerCutError::NotPrepared)?;
+        cut(memory, &self.control, survivors)
     }
 
     /// Unmounts. Held replies become errors (ECONNABORTED). If its files are in use,

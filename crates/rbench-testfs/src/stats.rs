@@ -7,18 +7,16 @@ use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::Path;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike as _;
+use parking_lot::Mutex;
 use rbench_core::{Latency, Nanos};
 use serde::{Deserialize, Serialize};
 
-use crate::fault::Fault;
 use crate::fault::table::FaultTable;
 use crate::kind::Kind;
-use crate::sync::lock;
 
 /// Statistics of one kind of request.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -38,15 +36,6 @@ pub struct Counts {
     pub errors: u64,
     /// Bytes read or written.
     pub bytes: u64,
-}
-
-/// One finished request.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Record {
-    pub(crate) kind: Kind,
-    pub(crate) failed: bool,
-    pub(crate) bytes: u64,
-    pub(crate) took: Nanos,
 }
 
 /// The recorders of one or few threads, on cache lines of their own.
@@ -89,20 +78,20 @@ impl Stats {
         &self.faults
     }
 
-    /// Adds a finished request.
+    /// Adds a finished request, which read or wrote `bytes`.
     #[inline]
-    pub(crate) fn record(&self, record: Record) {
+    pub(crate) fn record(&self, kind: Kind, failed: bool, bytes: u64, took: Nanos) {
         let slot = SLOT.get().unwrap_or_else(|| {
             let slot = self.slots_taken.fetch_add(1, Ordering::Relaxed);
             SLOT.set(Some(slot));
             slot
         });
-        let mut kinds = lock(&self.shards[slot % self.shards.len()].0);
-        let stats = kinds[record.kind.index()].get_or_insert_default();
+        let mut kinds = self.shards[slot % self.shards.len()].0.lock();
+        let stats = kinds[kind.index()].get_or_insert_default();
         stats.counts.requests += 1;
-        stats.counts.errors += u64::from(record.failed);
-        stats.counts.bytes += record.bytes;
-        stats.latency.record(record.took);
+        stats.counts.errors += u64::from(failed);
+        stats.counts.bytes += bytes;
+        stats.latency.record(took);
     }
 
     /// All statistics up to now. A client that has the reply to a request finds the
@@ -110,7 +99,7 @@ impl Stats {
     pub fn snapshot(&self) -> Snapshot {
         let mut kinds: BTreeMap<Kind, KindStats> = BTreeMap::new();
         for shard in &self.shards {
-            let shard = lock(&shard.0);
+            let shard = shard.0.lock();
             for (kind, stats) in Kind::ALL.iter().zip(shard.iter()) {
                 if let Some(stats) = stats {
                     kinds.entry(*kind).or_default().merge(stats);
@@ -119,8 +108,7 @@ impl Stats {
         }
         Snapshot {
             kinds,
-            faults: self.faults.fired(),
-            others: self.faults.others(),
+            fired: self.faults.fired(),
         }
     }
 }
@@ -144,8 +132,7 @@ impl KindStats {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Snapshot {
     kinds: BTreeMap<Kind, KindStats>,
-    faults: Vec<(Fault, u64)>,
-    others: Vec<(&'static str, u64)>,
+    fired: Vec<(String, u64)>,
 }
 
 impl Snapshot {
@@ -160,9 +147,9 @@ impl Snapshot {
             .map_or(Counts::default(), |stats| stats.counts)
     }
 
-    /// Each fault with the number of requests for which it fired.
-    pub fn faults_fired(&self) -> &[(Fault, u64)] {
-        &self.faults
+    /// Each fault with the number of requests for which it fired; then the quota and the power cut.
+    pub fn faults_fired(&self) -> &[(String, u64)] {
+        &self.fired
     }
 
     /// The counts of every kind with requests since `earlier`, a snapshot of the same
@@ -184,20 +171,11 @@ impl Snapshot {
     pub fn to_file(&self) -> StatsFile {
         let request =
             |(kind, stats): (&Kind, &KindStats)| (kind.name().to_owned(), RequestStats::new(stats));
+        let fired = |(fault, count)| FaultFired { fault, count };
         StatsFile {
             schema: StatsFile::SCHEMA.to_owned(),
             requests: self.kinds.iter().map(request).collect(),
-            faults_fired: self
-                .faults
-                .iter()
-                .map(|(fault, count)| (fault.to_string(), *count))
-                .chain(
-                    self.others
-                        .iter()
-                        .map(|(name, count)| ((*name).to_owned(), *count)),
-                )
-                .map(|(fault, count)| FaultFired { fault, count })
-                .collect(),
+            faults_fired: self.fired.iter().cloned().map(fired).collect(),
             process: ProcessStats::now(),
         }
     }
@@ -321,17 +299,9 @@ impl StatsFile {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fault::Fault;
     use crate::fault::log::{FaultLog, FaultRecord};
     use crate::fault::table::QUOTA;
-
-    fn record(kind: Kind, failed: bool, bytes: u64, took: u64) -> Record {
-        Record {
-            kind,
-            failed,
-            bytes,
-            took: Nanos(took),
-        }
-    }
 
     fn stats(faults: &[Fault]) -> Stats {
         let log = FaultLog::default();
@@ -347,7 +317,7 @@ mod tests {
                 let stats = &stats;
                 scope.spawn(move || {
                     for i in 0..1000 {
-                        stats.record(record(Kind::Read, i % 10 == 0, 4096, thread * 1000 + i));
+                        stats.record(Kind::Read, i % 10 == 0, 4096, Nanos(thread * 1000 + i));
                     }
                 });
             }
@@ -369,11 +339,11 @@ mod tests {
     #[test]
     fn snapshots_subtract_to_what_happened_between_them() {
         let stats = stats(&[]);
-        stats.record(record(Kind::Read, false, 10, 1));
-        stats.record(record(Kind::Open, false, 0, 1));
+        stats.record(Kind::Read, false, 10, Nanos(1));
+        stats.record(Kind::Open, false, 0, Nanos(1));
         let earlier = stats.snapshot();
-        stats.record(record(Kind::Read, true, 5, 1));
-        stats.record(record(Kind::Mkdir, false, 0, 1));
+        stats.record(Kind::Read, true, 5, Nanos(1));
+        stats.record(Kind::Mkdir, false, 0, Nanos(1));
         let one = |errors, bytes| Counts {
             requests: 1,
             errors,
@@ -390,8 +360,8 @@ mod tests {
         for hit in (0..2).flat_map(|_| stats.faults().judge(Kind::Read)) {
             stats.faults().fire(hit, FaultRecord::default());
         }
-        stats.record(record(Kind::Create, false, 0, 2_000_000));
-        stats.record(record(Kind::Create, true, 0, 4_000_000));
+        stats.record(Kind::Create, false, 0, Nanos(2_000_000));
+        stats.record(Kind::Create, true, 0, Nanos(4_000_000));
         let folder = tempfile::tempdir().expect("a temporary folder");
         let path = folder.path().join("stats.json");
         std::fs::write(&path, "before").expect("writable");

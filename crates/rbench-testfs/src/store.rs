@@ -31,6 +31,12 @@ pub(crate) struct Place<'a> {
     pub(crate) name: &'a OsStr,
 }
 
+#[cfg(test)]
+pub(crate) fn at(parent: u64, name: &str) -> Place<'_> {
+    let name = OsStr::new(name);
+    Place { parent, name }
+}
+
 /// Attributes to change; `None` leaves one unchanged.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Changes {

@@ -5,17 +5,17 @@ use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use fuser::{FileAttr, FileType, TimeOrNow};
 use nix::errno::Errno;
+use parking_lot::Mutex;
 use rbench_core::random::key;
 
 use super::BrokenPromise as B;
 use crate::store::{Add, Answer, Caller, Changes, Entry, Place, Store, Totals};
-use crate::sync::lock;
 
 /// A back end with broken promises.
 pub(crate) struct Broken<S> {
@@ -106,7 +106,7 @@ impl<S: Store> Broken<S> {
             attr.size &= u64::from(u32::MAX);
         }
         if self.is(B::SizeLags)
-            && let Some(size) = lock(&self.state).sizes.get(&attr.ino.0)
+            && let Some(size) = self.state.lock().sizes.get(&attr.ino.0)
         {
             attr.size = *size;
         }
@@ -206,12 +206,12 @@ impl<S: Store> Broken<S> {
             flags,
             written: false,
         };
-        lock(&self.state).open.insert(number, open);
+        self.state.lock().open.insert(number, open);
         number
     }
 
     pub(super) fn open_file(&self, handle: u64) -> Answer<Open> {
-        let open = lock(&self.state).open.get(&handle).copied();
+        let open = self.state.lock().open.get(&handle).copied();
         open.ok_or(Errno::EBADF)
     }
 
@@ -243,7 +243,7 @@ impl<S: Store> Broken<S> {
         if self.is(B::TruncateDirty) && new > old {
             self.dirty(ino, old, new);
         }
-        let mut state = lock(&self.state);
+        let mut state = self.state.lock();
         state.sizes.remove(&ino);
         if new > old
             && let Some((from, data)) = state.cut.remove(&ino)
@@ -260,7 +260,7 @@ impl<S: Store> Broken<S> {
             let mut data = vec![0; (old - new).min(MIB) as usize];
             if let Ok(length) = self.inner.peek(ino, new, &mut data) {
                 data.truncate(length);
-                lock(&self.state).cut.insert(ino, (new, data));
+                self.state.lock().cut.insert(ino, (new, data));
             }
         }
     }
@@ -283,7 +283,7 @@ impl<S: Store> Broken<S> {
             if self.is(B::ChmodBareWrite) {
                 *mode &= !(0o222 & !(*mode >> 1));
             }
-            let open = || lock(&self.state).open.values().any(|open| open.ino == ino);
+            let open = || self.state.lock().open.values().any(|open| open.ino == ino);
             if self.is(B::ChmodLater) && open() {
                 return None;
             }
@@ -378,7 +378,7 @@ impl<S: Store> Broken<S> {
         }
         if self.is(B::ListLate) {
             let last = all.last().map_or(0, |entry| entry.1);
-            let mut state = lock(&self.state);
+            let mut state = self.state.lock();
             let (shown, known) = state.listed.entry(ino).or_insert((u64::MAX, last));
             if offset == 0 {
                 (*shown, *known) = (if *shown == u64::MAX { last } else { *known }, last);

@@ -11,7 +11,6 @@ use nix::errno::Errno;
 use super::BrokenPromise as B;
 use super::effects::{BLOCK, Broken, LATE, MIB};
 use crate::store::{Add, AddPlus, Answer, Caller, Changes, Created, Place, Store, Totals};
-use crate::sync::lock;
 
 impl<S: Store> Store for Broken<S> {
     fn lookup(&self, place: Place<'_>) -> Answer<FileAttr> {
@@ -127,7 +126,7 @@ impl<S: Store> Store for Broken<S> {
         let ino = self.ino(place).ok_or(Errno::ENOENT)?;
         let attr = self.inner.getattr(ino)?;
         let file = attr.kind == FileType::RegularFile;
-        if self.is(B::UnlinkKeeps) && file && attr.size == 1 && lock(&self.state).lied.insert(ino) {
+        if self.is(B::UnlinkKeeps) && file && attr.size == 1 && self.state.lock().lied.insert(ino) {
             return Ok(());
         }
         if self.is(B::UnlinkedEmpty) && file && attr.nlink == 1 {
@@ -144,7 +143,7 @@ impl<S: Store> Store for Broken<S> {
         let place = self.place(place)?;
         if self.is(B::RmdirKeeps) {
             let ino = self.ino(place).ok_or(Errno::ENOENT)?;
-            if self.entries(ino).is_empty() && lock(&self.state).lied.insert(ino) {
+            if self.entries(ino).is_empty() && self.state.lock().lied.insert(ino) {
                 return Ok(());
             }
         }
@@ -270,7 +269,7 @@ impl<S: Store> Store for Broken<S> {
 
     fn write(&self, ino: u64, handle: u64, offset: u64, data: &[u8], kill: bool) -> Answer<u32> {
         let open = self.open_file(handle)?;
-        if let Some(open) = lock(&self.state).open.get_mut(&handle) {
+        if let Some(open) = self.state.lock().open.get_mut(&handle) {
             open.written = true;
         }
         if self.is(B::WriteLate) {
@@ -297,8 +296,8 @@ impl<S: Store> Store for Broken<S> {
         });
         if self.is(B::SizeLags) {
             match offset > size {
-                true => lock(&self.state).sizes.insert(ino, size),
-                false => lock(&self.state).sizes.remove(&ino),
+                true => self.state.lock().sizes.insert(ino, size),
+                false => self.state.lock().sizes.remove(&ino),
             };
         }
         match written {
@@ -317,7 +316,7 @@ impl<S: Store> Store for Broken<S> {
     }
 
     fn release(&self, handle: u64) -> Answer<()> {
-        let open = lock(&self.state).open.remove(&handle);
+        let open = self.state.lock().open.remove(&handle);
         self.inner.release(open.ok_or(Errno::EBADF)?.handle)
     }
 
@@ -406,7 +405,7 @@ impl<S: Store> Store for Broken<S> {
     fn statfs(&self, ino: u64) -> Answer<Totals> {
         let totals = self.inner.statfs(ino)?;
         match self.is(B::FreeStays) {
-            true => Ok(*lock(&self.state).totals.get_or_insert(totals)),
+            true => Ok(*self.state.lock().totals.get_or_insert(totals)),
             false => Ok(totals),
         }
     }

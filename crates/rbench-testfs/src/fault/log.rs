@@ -6,11 +6,9 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
-use std::sync::Mutex;
 
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
-
-use crate::sync::lock;
 
 /// A fault that fired: a line of the fault log.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -120,7 +118,7 @@ impl FaultLog {
     /// # Errors
     /// Fails if a regular file cannot be emptied; other files have no content.
     pub(crate) fn begin(&self) -> io::Result<()> {
-        match &lock(&self.0).file {
+        match &self.0.lock().file {
             Some(file) if file.metadata()?.is_file() => file.set_len(0),
             Some(_) | None => Ok(()),
         }
@@ -128,7 +126,7 @@ impl FaultLog {
 
     /// Numbers `record` and appends it.
     pub(crate) fn add(&self, mut record: FaultRecord) {
-        let mut state = lock(&self.0);
+        let mut state = self.0.lock();
         record.sequence = state.records.len() as u64 + 1;
         let written = match &mut state.file {
             Some(file) => write_line(file, &record),
@@ -142,12 +140,12 @@ impl FaultLog {
 
     /// All records, in the order of their numbers.
     pub(crate) fn records(&self) -> Vec<FaultRecord> {
-        lock(&self.0).records.clone()
+        self.0.lock().records.clone()
     }
 
     /// The first error of writing to the file, once.
     pub(crate) fn take_failure(&self) -> Option<io::Error> {
-        lock(&self.0).failure.take()
+        self.0.lock().failure.take()
     }
 }
 

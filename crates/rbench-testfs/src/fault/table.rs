@@ -24,12 +24,12 @@ pub(crate) struct Hit {
 #[derive(Debug)]
 pub(crate) struct FaultTable {
     seed: u64,
-    faults: Vec<(Fault, AtomicU64)>,
+    faults: Vec<Fault>,
+    /// How often each of `faults` has fired, and then each other injected effect, by its text.
+    fired: Vec<(String, AtomicU64)>,
     /// For each kind, the indexes of its faults (usually none), and the number of
     /// requests.
     kinds: [(Vec<usize>, AtomicU64); Kind::COUNT],
-    /// Names of other injected effects, and how often they happened.
-    others: Vec<(&'static str, AtomicU64)>,
     log: FaultLog,
 }
 
@@ -48,16 +48,19 @@ impl FaultTable {
         };
         FaultTable {
             seed,
-            faults: faults.iter().map(|f| (*f, AtomicU64::new(0))).collect(),
+            faults: faults.to_vec(),
+            fired: faults
+                .iter()
+                .map(|f| (f.to_string(), AtomicU64::new(0)))
+                .collect(),
             kinds: std::array::from_fn(|kind| (of(kind), AtomicU64::new(0))),
-            others: Vec::new(),
             log,
         }
     }
 
     /// Adds another effect by its name.
     pub(crate) fn with(mut self, other: &'static str) -> FaultTable {
-        self.others.push((other, AtomicU64::new(0)));
+        self.fired.push((other.to_owned(), AtomicU64::new(0)));
         self
     }
 
@@ -72,14 +75,14 @@ impl FaultTable {
         let number = seen.fetch_add(1, Ordering::Relaxed) + 1;
         let hits = |index: &&usize| {
             let draw = || key(&[self.seed, **index as u64, number]);
-            self.faults[**index].0.trigger.hits(number, draw)
+            self.faults[**index].trigger.hits(number, draw)
         };
         faults
             .iter()
             .filter(hits)
             .map(|index| Hit {
                 fault: *index,
-                action: self.faults[*index].0.action,
+                action: self.faults[*index].action,
                 number,
             })
             .collect()
@@ -93,9 +96,9 @@ impl FaultTable {
 
     /// Records that `hit` fired; `record` has the file and the position.
     pub(crate) fn fire(&self, hit: Hit, record: FaultRecord) {
-        let (fault, fired) = &self.faults[hit.fault];
+        let (fault, (text, fired)) = (&self.faults[hit.fault], &self.fired[hit.fault]);
         self.log.add(FaultRecord {
-            fault: fault.to_string(),
+            fault: text.clone(),
             kind: fault.kind.name().to_owned(),
             action: fault.action.to_string(),
             request: Some(hit.number),
@@ -108,24 +111,16 @@ impl FaultTable {
     pub(crate) fn happened(&self, other: &'static str, record: FaultRecord) {
         let fault = other.to_owned();
         self.log.add(FaultRecord { fault, ..record });
-        if let Some((_, count)) = self.others.iter().find(|(name, _)| *name == other) {
+        if let Some((_, count)) = self.fired.iter().find(|(text, _)| text == other) {
             count.fetch_add(1, Ordering::Relaxed);
         }
     }
 
-    /// The other effects, with the number of times that they happened.
-    pub(crate) fn others(&self) -> Vec<(&'static str, u64)> {
+    /// Each fault with the number of requests for which it fired, and then the other effects.
+    pub(crate) fn fired(&self) -> Vec<(String, u64)> {
         let count =
-            |(name, count): &(&'static str, AtomicU64)| (*name, count.load(Ordering::Relaxed));
-        self.others.iter().map(count).collect()
-    }
-
-    /// Each fault with the number of requests for which it fired.
-    pub(crate) fn fired(&self) -> Vec<(Fault, u64)> {
-        self.faults
-            .iter()
-            .map(|(fault, fired)| (*fault, fired.load(Ordering::Relaxed)))
-            .collect()
+            |(text, fired): &(String, AtomicU64)| (text.clone(), fired.load(Ordering::Relaxed));
+        self.fired.iter().map(count).collect()
     }
 
     /// The log of faults that fired.
@@ -159,8 +154,7 @@ mod tests {
                 hit.number
             })
             .collect();
-        let fault = text.parse().expect("well formed");
-        assert_eq!(table.fired(), vec![(fault, numbers.len() as u64)]);
+        assert_eq!(table.fired(), [(text.to_owned(), numbers.len() as u64)]);
         let records = table.log().records();
         let booked: Vec<u64> = records.iter().filter_map(|r| r.request).collect();
         assert_eq!(booked, numbers);

@@ -8,10 +8,11 @@
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, RwLockReadGuard};
 
 use nix::errno::Errno;
+use parking_lot::RwLockReadGuard;
 use rbench_core::random::Stream;
 
 use super::Memory;
@@ -21,7 +22,6 @@ use super::names::disown;
 use crate::fault::log::{Damage, FaultRecord};
 use crate::kind::Kind;
 use crate::store::{Answer, ROOT};
-use crate::sync::{lock, read, write};
 
 /// Result of a power cut.
 #[derive(Debug, Default)]
@@ -44,7 +44,7 @@ impl Memory {
         if !self.durably {
             return Ok(None);
         }
-        let now = read(&self.cuts);
+        let now = self.cuts.read();
         match *now == cuts {
             true => Ok(Some(now)),
             false => Err(Errno::EIO),
@@ -66,7 +66,7 @@ impl Memory {
     pub(super) fn make_names_durable(&self, inode: &Inode) -> Answer<()> {
         if self.durably {
             self.keep(inode);
-            for (_, below) in read(&inode.directory()?.entries).all() {
+            for (_, below) in inode.directory()?.read().all() {
                 below.is_kept.store(true, Ordering::Relaxed);
             }
         }
@@ -99,7 +99,7 @@ impl Memory {
     /// # Errors
     /// ENOSPC if durable data that was removed since no longer fits.
     pub(crate) fn cut_power(&self, mut survivors: Option<Stream>) -> Answer<Cut> {
-        let mut cuts = write(&self.cuts);
+        let mut cuts = self.cuts.write();
         *cuts += 1;
         let mut cut = Cut::default();
         let root = self.inode(ROOT)?;
@@ -115,10 +115,8 @@ impl Memory {
         cut: &mut Cut,
     ) -> Answer<()> {
         cut.inodes.push(directory.ino);
-        let entries: Vec<(Arc<OsStr>, Arc<Inode>)> = read(&directory.directory()?.entries)
-            .all()
-            .cloned()
-            .collect();
+        let entries: Vec<(Arc<OsStr>, Arc<Inode>)> =
+            directory.directory()?.read().all().cloned().collect();
         for (name, inode) in entries {
             let path = path.join(&*name);
             if !inode.is_kept.load(Ordering::Relaxed) {
@@ -150,7 +148,7 @@ impl Memory {
     ) -> Answer<()> {
         if let Ok(directory) = inode.directory() {
             let below: Vec<(Arc<OsStr>, Arc<Inode>)> = {
-                let mut entries = write(&directory.entries);
+                let mut entries = directory.write();
                 entries.removed = true;
                 entries.all().cloned().collect()
             };
@@ -158,7 +156,7 @@ impl Memory {
                 self.vanish(inode, &name, &inside, &path.join(&*name), cut)?;
             }
         }
-        if write(&above.directory()?.entries).take(name).is_some() {
+        if above.directory()?.write().take(name).is_some() {
             disown(above, inode);
             cut.names.push((above.ino, name.to_owned()));
             cut.records.push(named("vanished", inode, path));
@@ -180,7 +178,7 @@ impl Memory {
         let Some(durable) = file.durable() else {
             return Err(Errno::EOPNOTSUPP);
         };
-        let mut durable = lock(durable);
+        let mut durable = durable.lock();
         // A file with a second name comes here again, without changes.
         let fates = durable.cut(survivors);
         if fates.is_empty() {

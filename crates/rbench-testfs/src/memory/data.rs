@@ -7,13 +7,12 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{RwLock, RwLockWriteGuard};
 
 use nix::errno::Errno;
+use parking_lot::{RwLock, RwLockWriteGuard};
 
 use super::space::Space;
 use crate::store::Answer;
-use crate::sync::{read, write};
 
 /// Bytes of a file that one chunk covers.
 const CHUNK: u64 = 64 << 10;
@@ -95,12 +94,12 @@ impl Data {
     /// Reads from `offset` into `buffer`. Returns the number of bytes, which is less
     /// than its length at the end of the file.
     pub(crate) fn read(&self, offset: u64, buffer: &mut [u8]) -> usize {
-        let chunks = read(&self.chunks);
+        let chunks = self.chunks.read();
         let left = self.size().saturating_sub(offset);
         let length = (buffer.len() as u64).min(left) as usize;
         for piece in pieces(offset, length) {
             let out = &mut buffer[piece.at..][..piece.to - piece.from];
-            let chunk = chunks.get(&piece.index).map(read);
+            let chunk = chunks.get(&piece.index).map(RwLock::read);
             let held = chunk
                 .as_deref()
                 .and_then(|bytes| bytes.get(piece.from..))
@@ -128,13 +127,13 @@ impl Data {
             // Writing nothing does not move the end of the file.
             return Ok(0);
         }
-        let chunks = read(&self.chunks);
+        let chunks = self.chunks.read();
         if covers(&chunks, offset, data.len()) {
             self.copy_in(&chunks, offset, data);
             return Ok(data.len());
         }
         drop(chunks);
-        let mut chunks = write(&self.chunks);
+        let mut chunks = self.chunks.write();
         let length = self.make_room(&mut chunks, space, offset, data.len())?;
         let chunks = RwLockWriteGuard::downgrade(chunks);
         self.copy_in(&chunks, offset, &data[..length]);
@@ -146,7 +145,7 @@ impl Data {
         for piece in pieces(offset, data.len()) {
             if let Some(chunk) = chunks.get(&piece.index) {
                 let length = piece.to - piece.from;
-                write(chunk)[piece.from..piece.to].copy_from_slice(&data[piece.at..][..length]);
+                chunk.write()[piece.from..piece.to].copy_from_slice(&data[piece.at..][..length]);
             }
         }
         let end = offset + data.len() as u64;
@@ -178,7 +177,7 @@ impl Data {
     fn grow(&self, chunks: &mut Chunks, space: &Space, index: u64, need: u64) -> Answer<()> {
         let held = chunks
             .get(&index)
-            .map_or(0, |chunk| read(chunk).len() as u64);
+            .map_or(0, |chunk| chunk.read().len() as u64);
         if held >= need {
             return Ok(());
         }
@@ -190,7 +189,7 @@ impl Data {
         self.allocated.fetch_add(length - held, Ordering::Relaxed);
         let mut bytes = vec![0; length as usize].into_boxed_slice();
         if let Some(old) = chunks.get(&index) {
-            bytes[..held as usize].copy_from_slice(&read(old));
+            bytes[..held as usize].copy_from_slice(&old.read());
         }
         chunks.insert(index, RwLock::new(bytes));
         Ok(())
@@ -211,12 +210,12 @@ impl Data {
         if size > LARGEST {
             return Err(Errno::EFBIG);
         }
-        let mut chunks = write(&self.chunks);
+        let mut chunks = self.chunks.write();
         self.drop_range(&mut chunks, space, size..u64::MAX);
         // The last chunk shrinks to the length that it needs.
         let (index, keep) = (size / CHUNK, size % CHUNK);
         if let Some(chunk) = chunks.get_mut(&index) {
-            let mut chunk = write(chunk);
+            let mut chunk = chunk.write();
             let length = preferred(space, index, keep) as usize;
             if length < chunk.len() {
                 self.freed(space, (chunk.len() - length) as u64);
@@ -241,10 +240,10 @@ impl Data {
         for index in touched {
             if inside(index) {
                 if let Some(chunk) = chunks.remove(&index) {
-                    self.freed(space, read(&chunk).len() as u64);
+                    self.freed(space, chunk.read().len() as u64);
                 }
             } else if let Some(chunk) = chunks.get(&index) {
-                let mut chunk = write(chunk);
+                let mut chunk = chunk.write();
                 let start = index * CHUNK;
                 let within = |at: u64| (at.saturating_sub(start) as usize).min(chunk.len());
                 let (from, to) = (within(range.start), within(range.end));
@@ -255,7 +254,7 @@ impl Data {
 
     /// Makes a hole of `length` bytes at `offset`; the size stays.
     pub(crate) fn punch(&self, space: &Space, offset: u64, length: u64) {
-        let mut chunks = write(&self.chunks);
+        let mut chunks = self.chunks.write();
         self.drop_range(&mut chunks, space, offset..offset.saturating_add(length));
     }
 
@@ -279,7 +278,7 @@ impl Data {
         if length > space.cap() {
             return Err(Errno::ENOSPC);
         }
-        let mut chunks = write(&self.chunks);
+        let mut chunks = self.chunks.write();
         let room = self.make_room(&mut chunks, space, offset, length as usize)?;
         if (room as u64) < length {
             return Err(Errno::ENOSPC);
@@ -295,11 +294,11 @@ impl Data {
     /// # Errors
     /// ENXIO if there is none before the end of the file.
     pub(crate) fn next_data(&self, offset: u64) -> Answer<u64> {
-        let chunks = read(&self.chunks);
+        let chunks = self.chunks.read();
         let size = self.size();
         chunks
             .range(offset / CHUNK..)
-            .map(|(index, chunk)| (index * CHUNK, read(chunk).len() as u64))
+            .map(|(index, chunk)| (index * CHUNK, chunk.read().len() as u64))
             .find(|(start, length)| offset < start + length)
             .map(|(start, _)| offset.max(start))
             .filter(|at| *at < size)
@@ -312,7 +311,7 @@ impl Data {
     /// # Errors
     /// ENXIO if `offset` is not before the end of the file.
     pub(crate) fn next_hole(&self, offset: u64) -> Answer<u64> {
-        let chunks = read(&self.chunks);
+        let chunks = self.chunks.read();
         let size = self.size();
         if offset >= size {
             return Err(Errno::ENXIO);
@@ -320,7 +319,7 @@ impl Data {
         let mut at = offset;
         for (index, chunk) in chunks.range(offset / CHUNK..) {
             let start = index * CHUNK;
-            let end = start + read(chunk).len() as u64;
+            let end = start + chunk.read().len() as u64;
             if at < start || at >= end {
                 break;
             }
@@ -331,7 +330,7 @@ impl Data {
 
     /// Frees everything.
     pub(crate) fn clear(&self, space: &Space) {
-        let mut chunks = write(&self.chunks);
+        let mut chunks = self.chunks.write();
         self.drop_range(&mut chunks, space, 0..u64::MAX);
         self.size.store(0, Ordering::Release);
     }
@@ -342,7 +341,7 @@ fn covers(chunks: &Chunks, offset: u64, length: usize) -> bool {
     pieces(offset, length).all(|piece| {
         chunks
             .get(&piece.index)
-            .is_some_and(|chunk| piece.to <= read(chunk).len())
+            .is_some_and(|chunk| piece.to <= chunk.read().len())
     })
 }
 

@@ -8,19 +8,13 @@
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsStr;
 use std::ops::Bound;
-use std::sync::{Arc, RwLock};
+use std::sync::Arc;
 
 /// Cookies of `.` and `..`; those of the entries follow.
 const DOT: u64 = 1;
 const DOT_DOT: u64 = 2;
 
-/// A directory of inodes of type `I`.
-#[derive(Debug)]
-pub(crate) struct Directory<I> {
-    pub(crate) entries: RwLock<Entries<I>>,
-}
-
-/// The entries without `.` and `..`.
+/// The entries of a directory of inodes of type `I`, without `.` and `..`.
 #[derive(Debug)]
 pub(crate) struct Entries<I> {
     by_name: HashMap<Arc<OsStr>, (u64, I)>,
@@ -40,15 +34,13 @@ pub(crate) enum Listed<'a, I> {
     Entry(&'a OsStr, &'a I),
 }
 
-impl<I> Directory<I> {
-    pub(crate) fn new() -> Directory<I> {
-        Directory {
-            entries: RwLock::new(Entries {
-                by_name: HashMap::new(),
-                by_cookie: BTreeMap::new(),
-                last_cookie: DOT_DOT,
-                removed: false,
-            }),
+impl<I> Default for Entries<I> {
+    fn default() -> Entries<I> {
+        Entries {
+            by_name: HashMap::new(),
+            by_cookie: BTreeMap::new(),
+            last_cookie: DOT_DOT,
+            removed: false,
         }
     }
 }
@@ -99,11 +91,7 @@ impl<I: Clone> Entries<I> {
 
     /// The elements with a cookie above `after` and at most `last`, with their
     /// cookies.
-    pub(crate) fn list(
-        &self,
-        after: u64,
-        last: u64,
-    ) -> impl Iterator<Item = (u64, Listed<'_, I>)> + '_ {
+    pub(crate) fn list(&self, after: u64, last: u64) -> impl Iterator<Item = (u64, Listed<'_, I>)> {
         let dots = [(DOT, Listed::Dot), (DOT_DOT, Listed::DotDot)];
         let range = (
             Bound::Excluded(after),

@@ -184,7 +184,6 @@ fn draw_fate(change: &Change, draws: &mut Stream) -> Fate {
 mod tests {
     use super::*;
     use crate::memory::file::File;
-    use crate::sync::lock;
     use proptest::prelude::*;
 
     const CAP: u64 = 1 << 30;
@@ -264,7 +263,7 @@ mod tests {
         }
         file.sync();
         rest.iter().for_each(|change| make(&file, &space, change));
-        let mut durable = lock(file.durable().expect("asked for"));
+        let mut durable = file.durable().expect("asked for").lock();
         let fates = durable.cut(draws.as_mut());
         assert_eq!(durable.restore(&space, file.data()), Ok(()));
         // Another power cut changes nothing.
@@ -323,7 +322,7 @@ mod tests {
         file.sync();
         assert_eq!(file.truncate(&space, 0), Ok(()));
         assert_eq!(space.take(3 * PAGE), Ok(()));
-        let mut durable = lock(file.durable().expect("asked for"));
+        let mut durable = file.durable().expect("asked for").lock();
         durable.cut(None);
         let restored = durable.restore(&space, file.data());
         assert_eq!(restored, Err(nix::errno::Errno::ENOSPC));

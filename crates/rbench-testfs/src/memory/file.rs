@@ -1,13 +1,12 @@
 //! A regular file in memory: its content and, if power cuts are simulated, its
 //! durable state.
 
-use std::sync::Mutex;
+use parking_lot::Mutex;
 
 use super::data::Data;
 use super::durable::{Change, Durable};
 use super::space::Space;
 use crate::store::Answer;
-use crate::sync::lock;
 
 /// A regular file. Changes go through its own methods, reads through [`File::data`].
 #[derive(Debug, Default)]
@@ -44,7 +43,7 @@ impl File {
         let Some(durable) = &self.durable else {
             return make(&self.data);
         };
-        let mut durable = lock(durable);
+        let mut durable = durable.lock();
         let result = make(&self.data)?;
         if let Some(change) = note(&result) {
             durable.note(change);
@@ -94,7 +93,7 @@ impl File {
     /// Makes its content durable.
     pub(crate) fn sync(&self) {
         if let Some(durable) = &self.durable {
-            lock(durable).sync();
+            durable.lock().sync();
         }
     }
 }

@@ -3,19 +3,19 @@
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt as _;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
-use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 
 use fuser::{FileAttr, FileType, INodeNo, TimeOrNow};
 use nix::errno::Errno;
+use parking_lot::{Mutex, RwLock};
 
 use super::data::Data;
-use super::directory::Directory;
+use super::directory::Entries;
 use super::file::File;
 use super::space::Space;
 use crate::store::{Answer, Caller, Changes, ROOT};
-use crate::sync::lock;
 
 /// Permission bits with set-user-id, set-group-id and the sticky bit.
 const PERMISSIONS: u32 = 0o7777;
@@ -39,7 +39,7 @@ pub(crate) struct Inode {
 #[derive(Debug)]
 pub(crate) enum Body {
     File(File),
-    Directory(Directory<Arc<Inode>>),
+    Directory(RwLock<Entries<Arc<Inode>>>),
     Symlink(OsString),
     Special,
 }
@@ -90,7 +90,7 @@ impl Inode {
         }
     }
 
-    pub(crate) fn directory(&self) -> Answer<&Directory<Arc<Inode>>> {
+    pub(crate) fn directory(&self) -> Answer<&RwLock<Entries<Arc<Inode>>>> {
         match &self.body {
             Body::Directory(directory) => Ok(directory),
             _ => Err(Errno::ENOTDIR),
@@ -115,12 +115,12 @@ impl Inode {
     }
 
     pub(crate) fn attr(&self) -> FileAttr {
-        self.attr_of(&lock(&self.meta))
+        self.attr_of(&self.meta.lock())
     }
 
     /// The attributes, with one more reference of the kernel.
     pub(crate) fn attr_for_lookup(&self) -> FileAttr {
-        let mut meta = lock(&self.meta);
+        let mut meta = self.meta.lock();
         meta.lookups += 1;
         self.attr_of(&meta)
     }
@@ -166,7 +166,7 @@ impl Inode {
             TimeOrNow::SpecificTime(time) => time,
             TimeOrNow::Now => now,
         };
-        let mut meta = lock(&self.meta);
+        let mut meta = self.meta.lock();
         if let Some(mode) = mode {
             meta.perm = (mode & PERMISSIONS) as u16;
         }
@@ -202,7 +202,7 @@ impl Inode {
     /// Records that the content changed.
     pub(crate) fn touch(&self, kill_privileges: bool) {
         let now = SystemTime::now();
-        let mut meta = lock(&self.meta);
+        let mut meta = self.meta.lock();
         meta.mtime = now;
         meta.ctime = now;
         if kill_privileges {
@@ -213,7 +213,7 @@ impl Inode {
     /// Records that the content was read, if the last recorded read is older than the
     /// last change (like the mount option relatime).
     pub(crate) fn note_read(&self) {
-        let mut meta = lock(&self.meta);
+        let mut meta = self.meta.lock();
         if meta.atime <= meta.mtime || meta.atime <= meta.ctime {
             meta.atime = SystemTime::now();
         }
@@ -222,7 +222,7 @@ impl Inode {
     /// True if `caller` has the access `mask` (as for `access`). Of the caller's
     /// groups only the first is known.
     pub(crate) fn allows(&self, caller: Caller, mask: i32) -> bool {
-        let meta = lock(&self.meta);
+        let meta = self.meta.lock();
         let perm = i32::from(meta.perm);
         let wanted = mask & (libc::R_OK | libc::W_OK | libc::X_OK);
         let granted = if caller.uid == 0 {
@@ -246,7 +246,7 @@ impl Inode {
         value: &[u8],
         flags: i32,
     ) -> Answer<()> {
-        let mut xattrs = lock(&self.xattrs);
+        let mut xattrs = self.xattrs.lock();
         let old = xattrs.get(name).map(|old| xattr_cost(name, old));
         if flags & libc::XATTR_CREATE != 0 && old.is_some() {
             return Err(Errno::EEXIST);
@@ -258,12 +258,12 @@ impl Inode {
         space.give_back(old.unwrap_or(0));
         xattrs.insert(name.to_owned(), value.into());
         drop(xattrs);
-        lock(&self.meta).ctime = SystemTime::now();
+        self.meta.lock().ctime = SystemTime::now();
         Ok(())
     }
 
     pub(crate) fn xattr(&self, name: &OsStr) -> Answer<Vec<u8>> {
-        let xattrs = lock(&self.xattrs);
+        let xattrs = self.xattrs.lock();
         let value = xattrs.get(name).ok_or(Errno::ENODATA)?;
         Ok(value.to_vec())
     }
@@ -271,7 +271,7 @@ impl Inode {
     /// All names, each with a zero byte at its end.
     pub(crate) fn xattr_names(&self) -> Vec<u8> {
         let mut names = Vec::new();
-        for name in lock(&self.xattrs).keys() {
+        for name in self.xattrs.lock().keys() {
             names.extend_from_slice(name.as_bytes());
             names.push(0);
         }
@@ -279,9 +279,9 @@ impl Inode {
     }
 
     pub(crate) fn remove_xattr(&self, space: &Space, name: &OsStr) -> Answer<()> {
-        let removed = lock(&self.xattrs).remove(name).ok_or(Errno::ENODATA)?;
+        let removed = self.xattrs.lock().remove(name).ok_or(Errno::ENODATA)?;
         space.give_back(xattr_cost(name, &removed));
-        lock(&self.meta).ctime = SystemTime::now();
+        self.meta.lock().ctime = SystemTime::now();
         Ok(())
     }
 
@@ -290,7 +290,7 @@ impl Inode {
         if let Body::File(file) = &self.body {
             file.data().clear(space);
         }
-        let xattrs = std::mem::take(&mut *lock(&self.xattrs));
+        let xattrs = std::mem::take(&mut *self.xattrs.lock());
         let bytes = xattrs.iter().map(|(name, value)| xattr_cost(name, value));
         space.give_back(bytes.sum());
     }

@@ -16,23 +16,24 @@ mod space;
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
 use fuser::{FileAttr, FileType};
 use nix::errno::Errno;
 use nix::unistd::{getegid, geteuid};
+use parking_lot::RwLock;
 use rbench_core::Bytes;
 
-use self::directory::{Directory, Listed};
+use self::directory::Listed;
 use self::file::File;
 use self::inode::{Body, Inode};
 use self::space::Space;
 use crate::store::{
     Add, AddPlus, Answer, Caller, Changes, Created, Entry, Place, ROOT, Store, Totals, file_type,
 };
-use crate::sync::{Sharded, lock, read};
+use crate::sync::Sharded;
 
 /// Cost of an inode in the budget, including its name.
 const INODE_COST: u64 = 1 << 10;
@@ -68,34 +69,25 @@ struct Listing {
     cuts: u64,
 }
 
-/// Options of a file system in memory, in addition to its size.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Wishes {
-    /// Limit for data.
-    pub(crate) quota: Option<Bytes>,
-    /// True if power cuts are simulated.
-    pub(crate) power_cut: bool,
-}
-
 impl Memory {
-    /// Creates an empty file system of `cap` bytes; its root belongs to the user of
-    /// the process.
-    pub(crate) fn new(cap: Bytes, wishes: Wishes) -> Memory {
+    /// Creates an empty file system of `cap` bytes, with at most `quota` for data; its root
+    /// belongs to the user of the process. `power_cut`: power cuts are simulated.
+    pub(crate) fn new(cap: Bytes, quota: Option<Bytes>, power_cut: bool) -> Memory {
         let memory = Memory {
             inodes: Sharded::default(),
             next_ino: AtomicU64::new(ROOT + 1),
-            space: Space::new(cap.0, wishes.quota.map(|quota| quota.0)),
+            space: Space::new(cap.0, quota.map(|quota| quota.0)),
             orphans: AtomicU64::new(0),
             listings: Sharded::default(),
             next_listing: AtomicU64::new(1),
-            durably: wishes.power_cut,
+            durably: power_cut,
             cuts: RwLock::new(0),
         };
         let owner = Caller {
             uid: geteuid().as_raw(),
             gid: getegid().as_raw(),
         };
-        let body = Body::Directory(Directory::new());
+        let body = Body::Directory(RwLock::default());
         let root = Inode::new(ROOT, owner, FileType::Directory, 0o755, 0, body);
         memory.inodes.insert(ROOT, Arc::new(root));
         memory
@@ -124,7 +116,7 @@ impl Memory {
     /// Removes a link from an inode that has just lost a name. With its last link it
     /// also removes the inode, unless the kernel still uses it.
     fn unlinked(&self, inode: &Inode) {
-        let mut meta = lock(&inode.meta);
+        let mut meta = inode.meta.lock();
         meta.ctime = std::time::SystemTime::now();
         meta.nlink = if inode.is_directory() {
             0
@@ -162,7 +154,7 @@ impl Memory {
         let inode = self.inode(ino)?;
         let directory = inode.directory()?;
         let listing = self.listings.get(handle).ok_or(Errno::EBADF)?;
-        let entries = read(&directory.entries);
+        let entries = directory.read();
         if offset == 0 {
             listing.last.store(entries.last_cookie(), Ordering::Relaxed);
             inode.note_read();
@@ -222,14 +214,14 @@ impl Store for Memory {
         check_name(place.name)?;
         let parent = self.inode(place.parent)?;
         // The lock on the entries keeps the name until the reference is counted.
-        let entries = read(&parent.directory()?.entries);
+        let entries = parent.directory()?.read();
         let inode = entries.get(place.name).ok_or(Errno::ENOENT)?;
         Ok(inode.attr_for_lookup())
     }
 
     fn forget(&self, ino: u64, lookups: u64) {
         let Ok(inode) = self.inode(ino) else { return };
-        let mut meta = lock(&inode.meta);
+        let mut meta = inode.meta.lock();
         meta.lookups = meta.lookups.saturating_sub(lookups);
         let gone = meta.lookups == 0 && meta.nlink == 0;
         drop(meta);
@@ -286,7 +278,7 @@ impl Store for Memory {
     }
 
     fn mkdir(&self, caller: Caller, place: Place<'_>, mode: u32) -> Answer<FileAttr> {
-        let body = Body::Directory(Directory::new());
+        let body = Body::Directory(RwLock::default());
         let mode = libc::S_IFDIR | mode & !libc::S_IFMT;
         self.make(caller, place, mode, 0, body)
     }
@@ -308,12 +300,12 @@ impl Store for Memory {
     }
 
     fn open(&self, ino: u64, flags: i32) -> Answer<u64> {
-        let cuts = read(&self.cuts);
+        let cuts = self.cuts.read();
         let inode = self.inode(ino)?;
         let file = inode.file()?;
         // The kernel may have looked it up before a cut removed it; ESTALE makes it
         // look up again.
-        if *cuts > 0 && lock(&inode.meta).nlink == 0 {
+        if *cuts > 0 && inode.meta.lock().nlink == 0 {
             return Err(Errno::ESTALE);
         }
         if flags & libc::O_TRUNC != 0 {
@@ -327,7 +319,7 @@ impl Store for Memory {
     fn create(&self, caller: Caller, place: Place<'_>, mode: u32, flags: i32) -> Answer<Created> {
         let mode = libc::S_IFREG | mode & !libc::S_IFMT;
         // Read beforehand: a cut may remove the file that is created here.
-        let cuts = *read(&self.cuts);
+        let cuts = *self.cuts.read();
         match self.mknod(caller, place, mode, 0) {
             Err(Errno::EEXIST) if flags & libc::O_EXCL == 0 => {
                 let attr = self.lookup(place)?;
@@ -418,7 +410,7 @@ impl Store for Memory {
         let handle = self.next_listing.fetch_add(1, Ordering::Relaxed);
         let listing = Listing {
             last: AtomicU64::new(u64::MAX),
-            cuts: *read(&self.cuts),
+            cuts: *self.cuts.read(),
         };
         self.listings.insert(handle, Arc::new(listing));
         Ok(handle)
@@ -437,7 +429,7 @@ impl Store for Memory {
             let full = add(entry, &inode.attr_for_lookup());
             if full {
                 // Its name still keeps it, so reducing the count is enough.
-                lock(&inode.meta).lookups -= 1;
+                inode.meta.lock().lookups -= 1;
             }
             full
         })

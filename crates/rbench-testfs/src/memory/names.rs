@@ -2,18 +2,18 @@
 //! renames.
 
 use std::ffi::OsStr;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, RwLockWriteGuard};
 use std::time::SystemTime;
 
 use fuser::FileAttr;
 use nix::errno::Errno;
+use parking_lot::RwLockWriteGuard;
 
 use super::directory::Entries;
 use super::inode::{Body, Inode};
 use super::{Memory, check_name, inode_cost};
 use crate::store::{Answer, Caller, Place, file_type};
-use crate::sync::{lock, read, write};
 
 /// The bit that gives new files of a directory its group.
 const SET_GROUP: u32 = 0o2000;
@@ -25,7 +25,7 @@ impl<'a> Locked<'a> {
     fn new(mut directories: Vec<&'a Inode>) -> Answer<Locked<'a>> {
         directories.sort_by_key(|inode| inode.ino);
         directories.dedup_by_key(|inode| inode.ino);
-        let lock_one = |inode: &'a Inode| Ok((inode.ino, write(&inode.directory()?.entries)));
+        let lock_one = |inode: &'a Inode| Ok((inode.ino, inode.directory()?.write()));
         directories
             .into_iter()
             .map(lock_one)
@@ -60,14 +60,14 @@ fn same(a: Option<&Arc<Inode>>, b: Option<&Arc<Inode>>) -> bool {
 fn adopt(above: &Inode, below: &Inode) {
     below.home.store(above.ino, Ordering::Relaxed);
     if below.is_directory() {
-        lock(&above.meta).nlink += 1;
+        above.meta.lock().nlink += 1;
     }
 }
 
 /// Records that `below`, if it is a directory, is no longer in `above`.
 pub(super) fn disown(above: &Inode, below: &Inode) {
     if below.is_directory() {
-        lock(&above.meta).nlink -= 1;
+        above.meta.lock().nlink -= 1;
     }
 }
 
@@ -84,12 +84,12 @@ impl Memory {
         check_name(place.name)?;
         let kind = file_type(mode)?;
         let parent = self.inode(place.parent)?;
-        let mut entries = write(&parent.directory()?.entries);
+        let mut entries = parent.directory()?.write();
         require_vacant(&entries, place.name)?;
         let cost = inode_cost(&body);
         self.with_space(|| self.space.take(cost))?;
         let (mut owner, mut mode) = (caller, mode);
-        let above = lock(&parent.meta).clone();
+        let above = parent.meta.lock().clone();
         if u32::from(above.perm) & SET_GROUP != 0 {
             owner.gid = above.gid;
             if matches!(body, Body::Directory(_)) {
@@ -109,7 +109,7 @@ impl Memory {
 
     pub(super) fn remove_file(&self, place: Place<'_>) -> Answer<()> {
         let parent = self.inode(place.parent)?;
-        let mut entries = write(&parent.directory()?.entries);
+        let mut entries = parent.directory()?.write();
         let inode = entries.get(place.name).ok_or(Errno::ENOENT)?;
         if inode.is_directory() {
             return Err(Errno::EISDIR);
@@ -125,7 +125,7 @@ impl Memory {
 
     /// The current inode of `name` in `parent`.
     fn peek(&self, parent: &Inode, name: &OsStr) -> Answer<Option<Arc<Inode>>> {
-        let entries = read(&parent.directory()?.entries);
+        let entries = parent.directory()?.read();
         Ok(entries.get(name).cloned())
     }
 
@@ -160,9 +160,9 @@ impl Memory {
             return Err(Errno::EPERM);
         }
         let parent = self.inode(place.parent)?;
-        let mut entries = write(&parent.directory()?.entries);
+        let mut entries = parent.directory()?.write();
         require_vacant(&entries, place.name)?;
-        let mut meta = lock(&inode.meta);
+        let mut meta = inode.meta.lock();
         if meta.nlink == 0 {
             return Err(Errno::ENOENT);
         }
@@ -220,11 +220,11 @@ impl Memory {
             self.keep_where_it_is(&source);
             above.touch(false);
             new_above.touch(false);
-            lock(&source.meta).ctime = SystemTime::now();
+            source.meta.lock().ctime = SystemTime::now();
             match target {
                 Some(target) if flags == libc::RENAME_EXCHANGE => {
                     self.keep_where_it_is(&target);
-                    lock(&target.meta).ctime = SystemTime::now();
+                    target.meta.lock().ctime = SystemTime::now();
                 }
                 Some(target) => self.unlinked(&target),
                 None => {}

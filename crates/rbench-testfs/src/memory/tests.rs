@@ -1,16 +1,12 @@
 //! Tests of the back end alone, of behaviour that the kernel's own checks would hide.
 
 use super::*;
-
-fn at(parent: u64, name: &str) -> Place<'_> {
-    let name = OsStr::new(name);
-    Place { parent, name }
-}
+use crate::store::at;
 
 const ME: Caller = Caller { uid: 0, gid: 0 };
 
 fn memory() -> Memory {
-    Memory::new(Bytes(1 << 20), Wishes::default())
+    Memory::new(Bytes(1 << 20), None, false)
 }
 
 fn mkdir(memory: &Memory, parent: u64, name: &str) -> u64 {
@@ -53,11 +49,7 @@ fn a_directory_that_was_removed_takes_nothing_in() {
 
 #[test]
 fn what_a_power_cut_has_taken_away_is_not_opened_any_more() {
-    let wishes = Wishes {
-        power_cut: true,
-        ..Wishes::default()
-    };
-    let memory = Memory::new(Bytes(1 << 20), wishes);
+    let memory = Memory::new(Bytes(1 << 20), None, true);
     let make = |name| {
         let attr = memory.mknod(ME, at(ROOT, name), libc::S_IFREG | 0o644, 0);
         attr.expect("new").ino.0
@@ -162,7 +154,7 @@ fn a_create_that_meets_a_file_opens_it_unless_it_must_be_new() {
 
 #[test]
 fn names_and_links_count_against_the_budget() {
-    let memory = Memory::new(Bytes(4 * INODE_COST), Wishes::default());
+    let memory = Memory::new(Bytes(4 * INODE_COST), None, false);
     let link = |name: &str, target: &str| {
         let link = memory.symlink(ME, at(ROOT, name), Path::new(target));
         link.map(|attr| attr.size)

@@ -17,8 +17,8 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
 
 use fuser::{FileAttr, FileType};
 use nix::errno::Errno;
@@ -28,13 +28,14 @@ use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::stat::{FchmodatFlags, FileStat, Mode};
 use nix::unistd::{Gid, Uid, getegid, geteuid};
 use nix::{fcntl, unistd};
+use parking_lot::Mutex;
 use rbench_core::dirents::Record;
 use rbench_core::or_eio;
 
 use self::listing::Listing;
 use self::sys::path_of;
 use crate::store::{Answer, Caller, Entry, Place, ROOT, file_type};
-use crate::sync::{Sharded, lock, write};
+use crate::sync::Sharded;
 
 /// First inode number of files on other devices than the folder's (a file system
 /// mounted below it); real numbers are far smaller.
@@ -106,6 +107,17 @@ fn open_flags(flags: i32) -> OFlag {
     OFlag::from_bits_truncate(flags & KEPT) | OFlag::O_CLOEXEC
 }
 
+/// Names the file `name` in `parent`.
+fn name_file(parent: &Node, name: &OsStr) -> Answer<OwnedFd> {
+    let flags = OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+    fcntl::openat(&parent.fd, name, flags, Mode::empty())
+}
+
+/// Opens the file that `fd` names.
+fn reopen(fd: &OwnedFd, flags: OFlag) -> Answer<OwnedFd> {
+    fcntl::open(path_of(fd).as_c_str(), flags, Mode::empty())
+}
+
 impl Passthrough {
     /// Opens `folder`.
     ///
@@ -138,6 +150,16 @@ impl Passthrough {
         self.nodes.get(ino).ok_or(Errno::ENOENT)
     }
 
+    /// A file other than a symbolic link, whose extended attributes cannot be reached without
+    /// following it.
+    fn node_with_xattrs(&self, ino: u64) -> Answer<Arc<Node>> {
+        let node = self.node(ino)?;
+        match node.kind {
+            FileType::Symlink => Err(Errno::EOPNOTSUPP),
+            _ => Ok(node),
+        }
+    }
+
     fn file(&self, handle: u64) -> Answer<Arc<File>> {
         self.files.get(handle).ok_or(Errno::EBADF)
     }
@@ -156,7 +178,7 @@ impl Passthrough {
         if stat.st_dev == self.root_device {
             return self.number_of(stat.st_ino);
         }
-        let mut others = lock(&self.others);
+        let mut others = self.others.lock();
         let next = OTHER_DEVICES + others.len() as u64;
         *others.entry((stat.st_dev, stat.st_ino)).or_insert(next)
     }
@@ -166,7 +188,7 @@ impl Passthrough {
         let stat = stat(&fd)?;
         let ino = self.number(&stat);
         let attr = sys::attr(&stat, ino)?;
-        let mut shard = write(self.nodes.shard(ino));
+        let mut shard = self.nodes.shard(ino).write();
         let node = shard.entry(ino).or_insert_with(|| {
             Arc::new(Node {
                 fd,
@@ -186,8 +208,7 @@ impl Passthrough {
     /// process, and counts a lookup of it.
     fn enter_new(&self, caller: Caller, place: Place<'_>) -> Answer<FileAttr> {
         let parent = self.node(place.parent)?;
-        let flags = OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
-        let fd = fcntl::openat(&parent.fd, place.name, flags, Mode::empty())?;
+        let fd = name_file(&parent, place.name)?;
         give_to(caller, &parent, &fd)?;
         self.enter(fd)
     }
@@ -217,7 +238,7 @@ impl Passthrough {
         mut add: impl FnMut(Entry<'_>) -> Answer<bool>,
     ) -> Answer<()> {
         let listing = self.listings.get(handle).ok_or(Errno::EBADF)?;
-        let mut listing = lock(&listing);
+        let mut listing = listing.lock();
         let directory = listing.directory().try_clone().map_err(or_eio)?;
         listing.read(offset, |raw| {
             let kind = match self.kind_of(&directory, raw) {
@@ -248,15 +269,6 @@ fn give_to(caller: Caller, parent: &Node, fd: &OwnedFd) -> Answer<()> {
     unistd::fchownat(fd, "", Some(uid), gid, AtFlags::AT_EMPTY_PATH)
 }
 
-/// Refuses symbolic links, whose extended attributes cannot be reached without
-/// following them.
-fn check_xattrs(node: &Node) -> Answer<()> {
-    match node.kind {
-        FileType::Symlink => Err(Errno::EOPNOTSUPP),
-        _ => Ok(()),
-    }
-}
-
 /// Clears the set-user-id and set-group-id bits, as a change by anyone except root
 /// must. The folder's file system does it unless this process is root.
 fn kill_privileges(node: &Node, wanted: bool) -> Answer<()> {
@@ -273,14 +285,13 @@ fn kill_privileges(node: &Node, wanted: bool) -> Answer<()> {
     if kept == mode {
         return Ok(());
     }
-    let path = path_of(&node.fd);
-    let kept = Mode::from_bits_truncate(kept);
-    nix::sys::stat::fchmodat(
-        AT_FDCWD,
-        path.as_c_str(),
-        kept,
-        FchmodatFlags::FollowSymlink,
-    )
+    set_mode(node, kept)
+}
+
+fn set_mode(node: &Node, mode: u32) -> Answer<()> {
+    let (path, mode) = (path_of(&node.fd), Mode::from_bits_truncate(mode));
+    let follow = FchmodatFlags::FollowSymlink;
+    nix::sys::stat::fchmodat(AT_FDCWD, path.as_c_str(), mode, follow)
 }
 
 #[cfg(test)]

@@ -4,37 +4,33 @@ use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::os::fd::{AsFd as _, IntoRawFd as _};
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex};
 
 use fuser::FileAttr;
 use nix::errno::Errno;
 use nix::fcntl::{AT_FDCWD, AtFlags, FallocateFlags, OFlag, RenameFlags};
-use nix::sys::stat::{FchmodatFlags, Mode, SFlag};
+use nix::sys::stat::{Mode, SFlag, UtimensatFlags};
 use nix::unistd::{AccessFlags, Gid, Uid, UnlinkatFlags, Whence};
 use nix::{fcntl, unistd};
+use parking_lot::Mutex;
 use rbench_core::or_eio;
 
 use super::listing::Listing;
 use super::sys::{self, path_of};
-use super::{Passthrough, check_xattrs, give_to, kill_privileges, open_flags, plain, unmask};
+use super::{
+    Passthrough, give_to, kill_privileges, name_file, open_flags, plain, reopen, set_mode, unmask,
+};
 use crate::store::{Add, AddPlus, Answer, Caller, Changes, Created, Place, ROOT, Store, Totals};
-use crate::sync::{lock, write};
 
 impl Store for Passthrough {
     fn lookup(&self, place: Place<'_>) -> Answer<FileAttr> {
         let parent = self.node(place.parent)?;
-        let flags = OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
-        self.enter(fcntl::openat(
-            &parent.fd,
-            plain(place)?,
-            flags,
-            Mode::empty(),
-        )?)
+        self.enter(name_file(&parent, plain(place)?)?)
     }
 
     fn forget(&self, ino: u64, lookups: u64) {
-        let mut shard = write(self.nodes.shard(ino));
+        let mut shard = self.nodes.shard(ino).write();
         let Some(node) = shard.get(&ino) else { return };
         let before = node.lookups.fetch_sub(lookups, Ordering::Relaxed);
         if before <= lookups && ino != ROOT {
@@ -65,10 +61,7 @@ impl Store for Passthrough {
         } = changes;
         let node = self.node(ino)?;
         if let Some(mode) = mode {
-            let mode = Mode::from_bits_truncate(mode);
-            let path = path_of(&node.fd);
-            let follow = FchmodatFlags::FollowSymlink;
-            nix::sys::stat::fchmodat(AT_FDCWD, path.as_c_str(), mode, follow)?;
+            set_mode(&node, mode)?;
         }
         if uid.is_some() || gid.is_some() {
             let (uid, gid) = (uid.map(Uid::from_raw), gid.map(Gid::from_raw));
@@ -83,7 +76,9 @@ impl Store for Passthrough {
             kill_privileges(&node, caller.uid != 0)?;
         }
         if atime.is_some() || mtime.is_some() {
-            sys::set_times(node.fd.as_fd(), atime, mtime)?;
+            let [atime, mtime] = [atime, mtime].map(sys::timespec);
+            let (path, follow) = (path_of(&node.fd), UtimensatFlags::FollowSymlink);
+            nix::sys::stat::utimensat(AT_FDCWD, path.as_c_str(), &atime, &mtime, follow)?;
         }
         self.attr(&node, ino)
     }
@@ -149,8 +144,7 @@ impl Store for Passthrough {
     }
 
     fn open(&self, ino: u64, flags: i32) -> Answer<u64> {
-        let path = path_of(&self.node(ino)?.fd);
-        let file = fcntl::open(path.as_c_str(), open_flags(flags), Mode::empty())?;
+        let file = reopen(&self.node(ino)?.fd, open_flags(flags))?;
         let handle = self.add_handle();
         self.files.insert(handle, Arc::new(File::from(file)));
         Ok(handle)
@@ -172,12 +166,7 @@ impl Store for Passthrough {
                 file
             }
         };
-        let named = OFlag::O_PATH | OFlag::O_CLOEXEC;
-        let attr = self.enter(fcntl::open(
-            path_of(&file).as_c_str(),
-            named,
-            Mode::empty(),
-        )?)?;
+        let attr = self.enter(reopen(&file, OFlag::O_PATH | OFlag::O_CLOEXEC)?)?;
         let handle = self.add_handle();
         self.files.insert(handle, Arc::new(File::from(file)));
         Ok((attr, handle))
@@ -207,14 +196,12 @@ impl Store for Passthrough {
     }
 
     fn peek(&self, ino: u64, offset: u64, buffer: &mut [u8]) -> Answer<usize> {
-        let path = path_of(&self.node(ino)?.fd);
-        let file = fcntl::open(path.as_c_str(), open_flags(libc::O_RDONLY), Mode::empty())?;
+        let file = reopen(&self.node(ino)?.fd, open_flags(libc::O_RDONLY))?;
         read_all(&File::from(file), offset, buffer)
     }
 
     fn poke(&self, ino: u64, offset: u64, data: &[u8]) -> Answer<usize> {
-        let path = path_of(&self.node(ino)?.fd);
-        let file = fcntl::open(path.as_c_str(), open_flags(libc::O_WRONLY), Mode::empty())?;
+        let file = reopen(&self.node(ino)?.fd, open_flags(libc::O_WRONLY))?;
         let offset = i64::try_from(offset).map_err(|_| Errno::EFBIG)?;
         nix::sys::uio::pwrite(file, data, offset)
     }
@@ -244,9 +231,8 @@ impl Store for Passthrough {
     }
 
     fn opendir(&self, ino: u64) -> Answer<u64> {
-        let path = path_of(&self.node(ino)?.fd);
         let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
-        let directory = fcntl::open(path.as_c_str(), flags, Mode::empty())?;
+        let directory = reopen(&self.node(ino)?.fd, flags)?;
         let listing = Listing::new(File::from(directory));
         let handle = self.add_handle();
         self.listings.insert(handle, Arc::new(Mutex::new(listing)));
@@ -292,7 +278,7 @@ impl Store for Passthrough {
 
     fn fsyncdir(&self, _ino: u64, handle: u64, data_only: bool) -> Answer<()> {
         let listing = self.listings.get(handle).ok_or(Errno::EBADF)?;
-        let directory = lock(&listing).directory().try_clone().map_err(or_eio)?;
+        let directory = listing.lock().directory().try_clone().map_err(or_eio)?;
         match data_only {
             true => unistd::fdatasync(&directory),
             false => unistd::fsync(&directory),
@@ -313,26 +299,22 @@ impl Store for Passthrough {
     }
 
     fn setxattr(&self, ino: u64, name: &OsStr, value: &[u8], flags: i32) -> Answer<()> {
-        let node = self.node(ino)?;
-        check_xattrs(&node)?;
+        let node = self.node_with_xattrs(ino)?;
         sys::set_xattr(node.fd.as_fd(), name, value, flags)
     }
 
     fn getxattr(&self, ino: u64, name: &OsStr) -> Answer<Vec<u8>> {
-        let node = self.node(ino)?;
-        check_xattrs(&node)?;
+        let node = self.node_with_xattrs(ino)?;
         sys::get_xattr(node.fd.as_fd(), name)
     }
 
     fn listxattr(&self, ino: u64) -> Answer<Vec<u8>> {
-        let node = self.node(ino)?;
-        check_xattrs(&node)?;
+        let node = self.node_with_xattrs(ino)?;
         sys::list_xattr(node.fd.as_fd())
     }
 
     fn removexattr(&self, ino: u64, name: &OsStr) -> Answer<()> {
-        let node = self.node(ino)?;
-        check_xattrs(&node)?;
+        let node = self.node_with_xattrs(ino)?;
         sys::remove_xattr(node.fd.as_fd(), name)
     }
 }

@@ -1,6 +1,5 @@
-//! System calls that the safe bindings lack: extended attributes, times of a
-//! descriptor, raw directory entries, and requests through /proc on a descriptor that
-//! only names a file (O_PATH).
+//! System calls that the safe bindings lack: extended attributes, raw directory entries, and
+//! requests through /proc on a descriptor that only names a file (O_PATH).
 
 use std::ffi::{CString, OsStr};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
@@ -10,6 +9,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use fuser::{FileAttr, INodeNo, TimeOrNow};
 use nix::errno::Errno;
 use nix::sys::stat::FileStat;
+use nix::sys::time::TimeSpec;
 
 use crate::store::{Answer, file_type};
 
@@ -89,30 +89,11 @@ pub(crate) fn remove_xattr(fd: BorrowedFd<'_>, name: &OsStr) -> Answer<()> {
     Errno::result(unsafe { libc::removexattr(path.as_ptr(), name.as_ptr()) }).map(drop)
 }
 
-/// Sets the times of the file that `fd` names; `None` leaves a time unchanged.
-pub(crate) fn set_times(
-    fd: BorrowedFd<'_>,
-    atime: Option<TimeOrNow>,
-    mtime: Option<TimeOrNow>,
-) -> Answer<()> {
-    let times = [timespec(atime), timespec(mtime)];
-    // SAFETY: the path is an empty text with its zero byte, and `times` has two
-    // elements.
-    let result = unsafe {
-        libc::utimensat(
-            fd.as_raw_fd(),
-            c"".as_ptr(),
-            times.as_ptr(),
-            libc::AT_EMPTY_PATH,
-        )
-    };
-    Errno::result(result).map(drop)
-}
-
-fn timespec(time: Option<TimeOrNow>) -> libc::timespec {
-    let (tv_sec, tv_nsec) = match time {
-        None => (0, libc::UTIME_OMIT),
-        Some(TimeOrNow::Now) => (0, libc::UTIME_NOW),
+/// A time to set; `None` leaves it unchanged.
+pub(crate) fn timespec(time: Option<TimeOrNow>) -> TimeSpec {
+    let (seconds, nanos) = match time {
+        None => return TimeSpec::UTIME_OMIT,
+        Some(TimeOrNow::Now) => return TimeSpec::UTIME_NOW,
         Some(TimeOrNow::SpecificTime(time)) => match time.duration_since(UNIX_EPOCH) {
             Ok(after) => (after.as_secs() as i64, i64::from(after.subsec_nanos())),
             Err(before) => {
@@ -125,7 +106,7 @@ fn timespec(time: Option<TimeOrNow>) -> libc::timespec {
             }
         },
     };
-    libc::timespec { tv_sec, tv_nsec }
+    TimeSpec::new(seconds, nanos)
 }
 
 fn system_time(seconds: i64, nanos: i64) -> SystemTime {
@@ -198,7 +179,7 @@ mod tests {
         let check = |seconds, nanos| {
             let time = system_time(seconds, nanos);
             let back = timespec(Some(TimeOrNow::SpecificTime(time)));
-            assert_eq!((back.tv_sec, back.tv_nsec), (seconds, nanos));
+            assert_eq!((back.tv_sec(), back.tv_nsec()), (seconds, nanos));
         };
         check(0, 0);
         check(1_700_000_000, 123_456_789);

@@ -1,7 +1,7 @@
 //! Tests of the back end alone: what it can reach, and what it keeps.
 
 use super::*;
-use crate::store::Store as _;
+use crate::store::{Store as _, at};
 
 struct Bench {
     store: Passthrough,
@@ -12,11 +12,6 @@ fn bench() -> Bench {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let store = Passthrough::new(folder.path()).expect("a folder");
     Bench { store, folder }
-}
-
-fn at(parent: u64, name: &str) -> Place<'_> {
-    let name = OsStr::new(name);
-    Place { parent, name }
 }
 
 fn me() -> Caller {

@@ -45,7 +45,7 @@ impl<S: Store> Service<S> {
         buffer: &mut [u8],
     ) -> Answer<usize> {
         let mut length = self.store.read(ino, handle, offset, buffer)?;
-        let subject = Subject::range(ino, offset, buffer.len() as u64);
+        let subject = Subject::Range(ino, offset, buffer.len() as u64);
         let mut harmed = false;
         for hit in &ticket.harm {
             if harmed {
@@ -141,24 +141,16 @@ impl<S: Store> Service<S> {
 
     /// Writes. Returns the number of acknowledged bytes.
     pub(super) fn write_data(&self, ticket: &Ticket, write: Write<'_>) -> Answer<u32> {
-        if self.keeps_history {
+        if self.config.injects(Action::Stale) {
             self.note_overwriting(&write)?;
         }
-        let written = if ticket.harm.is_empty() {
-            let Write {
-                ino,
-                handle,
-                offset,
-                data,
-                kill_privileges,
-                ..
-            } = write;
-            self.store.write(ino, handle, offset, data, kill_privileges)
-        } else {
-            self.write_with_harm(ticket, write)
+        let written = match ticket.harm.is_empty() {
+            true => self.write_home(write, write.data),
+            false => self.write_with_harm(ticket, write),
         };
-        if written.is_ok() && self.syncs_writes && write.flags & (libc::O_SYNC | libc::O_DSYNC) != 0
-        {
+        let synced = write.flags & (libc::O_SYNC | libc::O_DSYNC) != 0;
+        // Only power cuts need to know.
+        if written.is_ok() && synced && self.config.power_cut {
             self.store.fsync(write.ino, write.handle, true)?;
         }
         written
@@ -175,16 +167,22 @@ impl<S: Store> Service<S> {
         Ok(())
     }
 
+    /// Writes `data` where the request wants its own.
+    fn write_home(&self, write: Write<'_>, data: &[u8]) -> Answer<u32> {
+        let (handle, kill) = (write.handle, write.kill_privileges);
+        self.store
+            .write(write.ino, handle, write.offset, data, kill)
+    }
+
     fn write_with_harm(&self, ticket: &Ticket, write: Write<'_>) -> Answer<u32> {
         let Write {
             ino,
             handle,
             offset,
             data,
-            kill_privileges,
             ..
         } = write;
-        let subject = Subject::range(ino, offset, data.len() as u64);
+        let subject = Subject::Range(ino, offset, data.len() as u64);
         let mut done: Vec<(Hit, Damage)> = Vec::new();
         let mut bytes = Cow::Borrowed(data);
         let mut way = Way::Home;
@@ -216,9 +214,7 @@ impl<S: Store> Service<S> {
             done.extend(damage.map(|damage| (*hit, damage)));
         }
         let written = match way {
-            Way::Home => self
-                .store
-                .write(ino, handle, offset, &bytes, kill_privileges)?,
+            Way::Home => self.write_home(write, &bytes)?,
             Way::Lost => {
                 self.reach(ino, handle, offset, bytes.len())?;
                 bytes.len() as u32
@@ -260,10 +256,10 @@ impl<S: Store> Service<S> {
     /// Records the part of a write or a reservation of `length` bytes at `offset`
     /// that the quota refused.
     pub(super) fn book_refusal(&self, ticket: &Ticket, subject: Subject<'_>, outcome: Answer<u64>) {
-        if !self.has_quota || ticket.error.is_some() {
+        if self.config.quota.is_none() || ticket.error.is_some() {
             return;
         }
-        let Some((offset, length)) = subject.range else {
+        let Subject::Range(_, offset, length) = subject else {
             return;
         };
         let cut_by_fault = ticket.harm.iter().any(|hit| hit.action == Action::Short);

@@ -23,7 +23,7 @@ use rbench_core::{Clock, MonotonicClock, Nanos};
 
 use self::stats_file::OwnFile;
 use crate::broken::BrokenPromise;
-use crate::config::{Config, Latencies};
+use crate::config::Config;
 use crate::control::Control;
 use crate::delay::DelayQueue;
 use crate::fault::Action;
@@ -31,10 +31,10 @@ use crate::fault::log::{Damage, FaultRecord};
 use crate::fault::table::{Hit, QUOTA};
 use crate::hang::Release;
 use crate::kind::Kind;
-use crate::observed::{Observer, Reported};
+use crate::observed::Reported;
 use crate::paths::Paths;
 use crate::servers::Servers;
-use crate::stats::{Record, Stats};
+use crate::stats::Stats;
 use crate::store::{Answer, Caller, Place, Store};
 
 /// The largest write, and so the largest read, of one request.
@@ -50,42 +50,14 @@ const GENERATION: Generation = Generation(0);
 /// A back end that serves the kernel.
 pub(crate) struct Service<S> {
     store: Arc<S>,
-    latency: Latencies,
+    config: Config,
     control: Arc<Control>,
     delays: DelayQueue,
     servers: Option<Servers>,
-    attr_ttl: Duration,
-    entry_ttl: Duration,
     /// Paths of inodes, if the fault log needs them.
     paths: Option<Paths>,
-    /// True if a fault needs older data.
-    keeps_history: bool,
-    /// True if the back end needs to know of writes that must be durable.
-    syncs_writes: bool,
-    has_quota: bool,
-    /// True if every file bypasses the page cache.
-    direct_io: bool,
-    /// True if pages are kept when their file is opened again.
-    keep_cache: bool,
     /// The file with the statistics.
     own_file: Option<OwnFile>,
-    /// The receiver of a record of each request.
-    observer: Option<Observer>,
-    /// Promises that the service breaks, not the back end.
-    lies: Lies,
-}
-
-/// Promises that the service itself breaks.
-#[derive(Debug, Clone, Copy)]
-struct Lies {
-    /// Copies nothing and reports success.
-    copy: bool,
-    /// Grants every lock of a whole file.
-    flock: bool,
-    /// Grants every lock of a range.
-    lock: bool,
-    /// Lists wrongly. Listings with attributes are disabled, as they would not show it.
-    listing: bool,
 }
 
 /// A request that is being served.
@@ -129,42 +101,22 @@ impl Ticket {
 
 /// Subject of a request, for the fault log.
 #[derive(Clone, Copy)]
-struct Subject<'a> {
-    what: Object<'a>,
-    /// Offset and length in bytes.
-    range: Option<(u64, u64)>,
-}
-
-#[derive(Clone, Copy)]
-enum Object<'a> {
+enum Subject<'a> {
     Inode(u64),
     Name(Place<'a>),
-}
-
-impl Subject<'_> {
-    fn range(ino: u64, offset: u64, length: u64) -> Self {
-        Subject {
-            what: Object::Inode(ino),
-            range: Some((offset, length)),
-        }
-    }
+    /// Of an inode, with offset and length in bytes.
+    Range(u64, u64, u64),
 }
 
 impl From<INodeNo> for Subject<'_> {
     fn from(ino: INodeNo) -> Self {
-        Subject {
-            what: Object::Inode(ino.0),
-            range: None,
-        }
+        Subject::Inode(ino.0)
     }
 }
 
 impl<'a> From<Place<'a>> for Subject<'a> {
     fn from(place: Place<'a>) -> Self {
-        Subject {
-            what: Object::Name(place),
-            range: None,
-        }
+        Subject::Name(place)
     }
 }
 
@@ -238,35 +190,19 @@ fn send_xattr(reply: ReplyXattr, size: u32) -> impl FnOnce(Answer<Vec<u8>>) {
 impl<S: Store> Service<S> {
     pub(crate) fn new(
         store: Arc<S>,
-        config: &Config,
+        config: Config,
         control: Arc<Control>,
         delays: DelayQueue,
     ) -> Self {
-        let wants = |action| config.faults.iter().any(|fault| fault.action == action);
-        let breaks = |broken| config.broken.contains(&broken);
         let accounts = !config.faults.is_empty() || config.quota.is_some();
         Service {
             store,
-            latency: config.latency.clone(),
             control,
             delays,
             servers: config.servers.map(Servers::new),
-            attr_ttl: config.attr_timeout.into(),
-            entry_ttl: config.entry_timeout.into(),
             paths: accounts.then(Paths::default),
-            keeps_history: wants(Action::Stale),
-            syncs_writes: config.power_cut,
-            has_quota: config.quota.is_some(),
-            direct_io: config.bypasses_page_cache(),
-            keep_cache: config.keep_cache,
             own_file: OwnFile::new(config.stats_file),
-            observer: config.observer.clone(),
-            lies: Lies {
-                copy: breaks(BrokenPromise::CopyNothing),
-                flock: breaks(BrokenPromise::FlockTwice),
-                lock: breaks(BrokenPromise::LockTwice),
-                listing: config.broken.iter().any(|broken| broken.is_of_listings()),
-            },
+            config,
         }
     }
 
@@ -277,7 +213,7 @@ impl<S: Store> Service<S> {
     /// Records the arrival of a request, and selects its faults.
     #[inline]
     fn admit<'a>(&self, kind: Kind, subject: impl Into<Subject<'a>>) -> Ticket {
-        let mut ticket = Ticket::new(kind, self.latency.get(kind));
+        let mut ticket = Ticket::new(kind, self.config.latency.get(kind));
         let hits = self.stats().faults().judge(kind);
         if !hits.is_empty() {
             self.sentence(&mut ticket, subject.into(), hits);
@@ -332,15 +268,19 @@ impl<S: Store> Service<S> {
     }
 
     fn record_of(&self, subject: Subject<'_>, damage: Vec<Damage>) -> FaultRecord {
-        let path = match (&self.paths, subject.what) {
-            (Some(paths), Object::Name(place)) => paths.path_of(place).display().to_string(),
-            (_, Object::Name(place)) => place.name.display().to_string(),
-            (_, Object::Inode(ino)) => self.path(ino),
+        let (path, range) = match (subject, &self.paths) {
+            (Subject::Name(place), Some(paths)) => {
+                (paths.path_of(place).display().to_string(), None)
+            }
+            (Subject::Name(place), None) => (place.name.display().to_string(), None),
+            (Subject::Inode(ino), _) => (self.path(ino), None),
+            (Subject::Range(ino, offset, length), _) => (self.path(ino), Some((offset, length))),
         };
+        let (offset, length) = range.unzip();
         FaultRecord {
             path,
-            offset: subject.range.map(|range| range.0),
-            length: subject.range.map(|range| range.1),
+            offset,
+            length,
             damage,
             ..FaultRecord::default()
         }
@@ -369,12 +309,8 @@ impl<S: Store> Service<S> {
     }
 
     fn record(stats: &Stats, ticket: &Ticket, bytes: u64, failed: bool) {
-        stats.record(Record {
-            kind: ticket.kind,
-            failed,
-            bytes,
-            took: MonotonicClock.now().since(ticket.arrival),
-        });
+        let took = MonotonicClock.now().since(ticket.arrival);
+        stats.record(ticket.kind, failed, bytes, took);
     }
 
     /// Records and replies: at once, when it is due, or when it is released.
@@ -434,7 +370,7 @@ impl<S: Store> Service<S> {
         act: impl FnOnce() -> Answer<T>,
         what: impl FnOnce(Option<&T>) -> What,
     ) -> Answer<T> {
-        match &self.observer {
+        match &self.config.observer {
             Some(observer) => observer.report(request, act, what),
             None => act(),
         }
@@ -473,9 +409,9 @@ impl<S: Store> Service<S> {
     /// Open flags of the reply: bypass the page cache if requested, and then allow parallel
     /// writes.
     fn open_how(&self, flags: i32) -> FopenFlags {
-        if self.direct_io || flags & libc::O_DIRECT != 0 {
+        if self.config.bypasses_page_cache() || flags & libc::O_DIRECT != 0 {
             FopenFlags::FOPEN_DIRECT_IO | FopenFlags::FOPEN_PARALLEL_DIRECT_WRITES
-        } else if self.keep_cache {
+        } else if self.config.keep_cache {
             FopenFlags::FOPEN_KEEP_CACHE
         } else {
             FopenFlags::empty()
@@ -504,37 +440,51 @@ impl<S: Store> Service<S> {
     }
 
     fn send_entry(&self, reply: ReplyEntry) -> impl FnOnce(Answer<FileAttr>) + use<S> {
-        let (attr_ttl, entry_ttl) = (self.attr_ttl, self.entry_ttl);
+        let [attr_ttl, entry_ttl] = self.ttls();
         send(reply, move |reply, attr| {
             reply.entry_with_ttls(&attr_ttl, &entry_ttl, &attr, GENERATION);
         })
     }
 
     fn send_attr(&self, reply: ReplyAttr) -> impl FnOnce(Answer<FileAttr>) + use<S> {
-        let ttl = self.attr_ttl;
+        let [ttl, _] = self.ttls();
         send(reply, move |reply, attr| reply.attr(&ttl, &attr))
+    }
+
+    /// The lifetimes of attributes and of names in a reply.
+    fn ttls(&self) -> [Duration; 2] {
+        [self.config.attr_timeout, self.config.entry_timeout].map(Duration::from)
     }
 
     /// The lifetime in a reply with a single one for name and attributes.
     fn common_ttl(&self) -> Duration {
-        self.attr_ttl.min(self.entry_ttl)
+        let [attr_ttl, entry_ttl] = self.ttls();
+        attr_ttl.min(entry_ttl)
     }
 }
 
 /// The features that the kernel is asked to use if it can. It handles locks itself, unless
-/// these promises are broken.
-fn capabilities(cached: bool, lies: Lies) -> InitFlags {
+/// these promises are broken: then every lock is granted.
+fn capabilities(cached: bool, broken: &[BrokenPromise]) -> InitFlags {
     let mut always = InitFlags::FUSE_PARALLEL_DIROPS
         | InitFlags::FUSE_ASYNC_DIO
         | InitFlags::FUSE_DIRECT_IO_ALLOW_MMAP
         | InitFlags::FUSE_ATOMIC_O_TRUNC
         // Without it, every write requests the attribute security.capability.
         | InitFlags::FUSE_HANDLE_KILLPRIV_V2;
-    always.set(InitFlags::FUSE_FLOCK_LOCKS, lies.flock);
-    always.set(InitFlags::FUSE_POSIX_LOCKS, lies.lock);
-    // Attributes in a listing are only useful if they may be kept.
+    let breaks = |promise| broken.contains(&promise);
+    always.set(
+        InitFlags::FUSE_FLOCK_LOCKS,
+        breaks(BrokenPromise::FlockTwice),
+    );
+    always.set(
+        InitFlags::FUSE_POSIX_LOCKS,
+        breaks(BrokenPromise::LockTwice),
+    );
+    // Attributes in a listing are only useful if they may be kept. A wrong listing has none, as
+    // they would not show it.
     let listing = InitFlags::FUSE_DO_READDIRPLUS | InitFlags::FUSE_READDIRPLUS_AUTO;
-    match cached && !lies.listing {
+    match cached && !broken.iter().any(|promise| promise.is_of_listings()) {
         true => always | listing,
         false => always,
     }

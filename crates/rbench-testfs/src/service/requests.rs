@@ -22,6 +22,7 @@ use super::{
     GENERATION, MAX_BACKGROUND, MAX_WRITE, Service, Subject, Ticket, caller, capabilities, fitting,
     place, send, send_empty, send_open, send_xattr,
 };
+use crate::broken::BrokenPromise;
 use crate::kind::Kind;
 use crate::observed::{LISTING, XATTR, bytes, reported};
 use crate::store::{Answer, Changes, Entry, Store, Totals};
@@ -53,7 +54,8 @@ impl<S: Store> Service<S> {
 
 impl<S: Store> Filesystem for Service<S> {
     fn init(&mut self, _request: &Request, config: &mut KernelConfig) -> io::Result<()> {
-        let wanted = capabilities(!self.common_ttl().is_zero(), self.lies) & config.capabilities();
+        let wanted = capabilities(!self.common_ttl().is_zero(), &self.config.broken);
+        let wanted = wanted & config.capabilities();
         let refused = |what: &str| io::Error::other(format!("the FUSE library refuses {what}"));
         config
             .add_capabilities(wanted)
@@ -297,7 +299,7 @@ impl<S: Store> Filesystem for Service<S> {
             let data = file.read(handle.0, offset, size);
             return self.serve_own(file, Kind::Read, data, send(reply, send_data));
         }
-        let ticket = self.admit(Kind::Read, Subject::range(ino.0, offset, size.into()));
+        let ticket = self.admit(Kind::Read, Subject::Range(ino.0, offset, size.into()));
         SCRATCH.with_borrow_mut(|scratch| {
             let size = size as usize;
             if scratch.len() < size {
@@ -333,7 +335,7 @@ impl<S: Store> Filesystem for Service<S> {
         _owner: Option<LockOwner>,
         reply: ReplyWrite,
     ) {
-        let subject = Subject::range(ino.0, offset, data.len() as u64);
+        let subject = Subject::Range(ino.0, offset, data.len() as u64);
         let ticket = self.admit(Kind::Write, subject);
         let write = Write {
             ino: ino.0,
@@ -604,7 +606,7 @@ impl<S: Store> Filesystem for Service<S> {
         mode: i32,
         reply: ReplyEmpty,
     ) {
-        let subject = Subject::range(ino.0, offset, length);
+        let subject = Subject::Range(ino.0, offset, length);
         let ticket = self.admit(Kind::Fallocate, subject);
         let reserve = || self.store.fallocate(ino.0, handle.0, offset, length, mode);
         let what = |_: Option<&_>| What::Fallocate(ino.0, Some(handle.0), mode, offset, length);
@@ -676,8 +678,7 @@ impl<S: Store> Filesystem for Service<S> {
         reply: ReplyWrite,
     ) {
         let send = send(reply, |reply, copied| reply.written(copied));
-        let lies = self.lies.copy;
-        let copy = |_: &S| match lies {
+        let copy = |_: &S| match self.config.broken.contains(&BrokenPromise::CopyNothing) {
             true => Ok(length.min(u64::from(MAX_WRITE)) as u32),
             false => Err(Errno::ENOSYS),
         };

@@ -5,19 +5,18 @@
 use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::fmt::Write as _;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::SystemTime;
 
 use fuser::{FileAttr, FileType, INodeNo};
 use nix::errno::Errno;
 use nix::unistd::{getegid, geteuid};
+use parking_lot::Mutex;
 
 use crate::config::RootStats;
 use crate::kind::Kind;
 use crate::stats::{KindStats, Snapshot};
 use crate::store::{Answer, Place};
-use crate::sync::lock;
 
 /// Its name at the root.
 pub(super) const NAME: &str = ".stats";
@@ -84,13 +83,13 @@ impl OwnFile {
             return Err(Errno::EACCES);
         }
         let handle = self.handles.fetch_add(1, Ordering::Relaxed);
-        lock(&self.open).insert(handle, text(snapshot).into_bytes());
+        self.open.lock().insert(handle, text(snapshot).into_bytes());
         Ok(handle)
     }
 
     /// Returns at most `size` bytes from `offset` on.
     pub(super) fn read(&self, handle: u64, offset: u64, size: u32) -> Answer<Vec<u8>> {
-        let open = lock(&self.open);
+        let open = self.open.lock();
         let content = open.get(&handle).ok_or(Errno::EBADF)?;
         let start = usize::try_from(offset).map_or(content.len(), |at| at.min(content.len()));
         let end = content.len().min(start + size as usize);
@@ -98,7 +97,7 @@ impl OwnFile {
     }
 
     pub(super) fn release(&self, handle: u64) {
-        lock(&self.open).remove(&handle);
+        self.open.lock().remove(&handle);
     }
 }
 

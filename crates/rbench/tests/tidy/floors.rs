@@ -149,9 +149,10 @@ const HOUSES: &[House] = &[
         name: "rbench-testfs",
         floors: &[
             "kind store sync",
-            "broken delay fault hang mount observed passthrough paths servers",
+            "broken delay fault hang observed passthrough paths servers",
             "config damage stats",
-            "control memory",
+            "memory mount",
+            "control",
             "cut service",
             "session",
             "serve",

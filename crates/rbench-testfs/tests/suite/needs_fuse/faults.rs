@@ -53,7 +53,7 @@ fn records(mounted: &Mounted) -> Vec<FaultRecord> {
     let numbers = records.iter().map(|record| record.sequence);
     assert!(numbers.eq(1..=records.len() as u64), "{records:?}");
     for (fault, count) in mounted.stats().snapshot().faults_fired() {
-        let of_this = records.iter().filter(|r| r.fault == fault.to_string());
+        let of_this = records.iter().filter(|r| r.fault == *fault);
         assert_eq!(of_this.count() as u64, *count, "{fault}");
     }
     records

@@ -18,33 +18,33 @@ pub struct Race {
     /// Error of the clients that do not win.
     pub lost: Errno,
     /// Creates the name that all want, which one client does beforehand.
-    prize: Option<fn(&Path) -> Step<()>>,
+    create: Option<fn(&Path) -> Step<()>>,
     /// True if each client needs a file of its own.
-    own: bool,
+    needs_own: bool,
     go: Go,
 }
 
 /// The call for the name that all want, with a name of the client's own.
 type Go = fn(&Path, &Path) -> std::io::Result<()>;
 
-/// All clients create a name. `own`: each from a file of its own.
-const fn creation(call: &'static str, own: bool, go: Go) -> Trial {
+/// All clients create a name. `needs_own`: each from a file of its own.
+const fn creation(call: &'static str, needs_own: bool, go: Go) -> Trial {
     Trial::Race(Race {
         call,
         lost: Errno::EEXIST,
-        prize: None,
-        own,
+        create: None,
+        needs_own,
         go,
     })
 }
 
-/// All clients take away a name, which `prize` has created.
-const fn removal(call: &'static str, prize: fn(&Path) -> Step<()>, go: Go) -> Trial {
+/// All clients take away a name, which `create` has made.
+const fn removal(call: &'static str, create: fn(&Path) -> Step<()>, go: Go) -> Trial {
     Trial::Race(Race {
         call,
         lost: Errno::ENOENT,
-        prize: Some(prize),
-        own: false,
+        create: Some(create),
+        needs_own: false,
         go,
     })
 }
@@ -99,7 +99,7 @@ pub(super) const CHECKS: &[Check] = &[
 impl Race {
     /// The names that one client creates, and all want.
     pub fn prizes(self, directory: &Path, rounds: usize) -> Vec<PathBuf> {
-        let rounds = if self.prize.is_some() { rounds } else { 0 };
+        let rounds = if self.create.is_some() { rounds } else { 0 };
         (0..rounds).map(|round| prize(directory, round)).collect()
     }
 
@@ -108,7 +108,7 @@ impl Race {
     /// # Errors
     /// The call that failed.
     pub fn prepare(self, directory: &Path, rounds: usize) -> Step<()> {
-        let create = |path: &PathBuf| self.prize.map_or(Ok(()), |create| create(path));
+        let create = |path: &PathBuf| self.create.map_or(Ok(()), |create| create(path));
         self.prizes(directory, rounds).iter().try_for_each(create)
     }
 
@@ -117,7 +117,7 @@ impl Race {
     /// # Errors
     /// The call that failed.
     pub fn prepare_own(self, directory: &Path, client: usize, rounds: usize) -> Step<()> {
-        if self.own {
+        if self.needs_own {
             for path in (0..rounds).map(|round| own(directory, client, round)) {
                 super::place(&path)?;
             }

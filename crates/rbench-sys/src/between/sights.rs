@@ -449,8 +449,9 @@ fn attribute(path: &Path) -> Result<String, Errno> {
     let path = std::ffi::CString::new(path.as_os_str().as_bytes()).map_err(|_| Errno::EINVAL)?;
     let mut value = [0; 16];
     let on = Operands::path(&path).receiving(&mut value);
-    let length = PosixFs::here().call(Call::Getxattr(By::Path, ATTRIBUTE), on)?;
-    Ok(String::from_utf8_lossy(&value[..length as usize]).into_owned())
+    let length = PosixFs::here().call(&Call::Getxattr(By::Path, ATTRIBUTE), on)?;
+    let length = value.len().min(length as usize);
+    Ok(String::from_utf8_lossy(&value[..length]).into_owned())
 }
 
 fn metadata(path: &Path) -> Result<std::fs::Metadata, Errno> {

@@ -231,7 +231,7 @@ fn on(g: &Ground, call: Call, fd: &OwnedFd, name: &str, data: Data<'_>) -> Did<u
         data,
         ..file
     };
-    g.did(call.names(), "a", PosixFs::here().call(call, on))
+    g.did(call.names(), "a", PosixFs::here().call(&call, on))
 }
 
 /// Creates a file `a`, if the file system supports user attributes: another file tests that.
@@ -256,7 +256,10 @@ fn set(g: &Ground, fd: &OwnedFd, name: &str, bytes: &[u8], flags: i32) -> Did<()
 fn get(g: &Ground, fd: &OwnedFd, name: &str, most: usize) -> Did<Vec<u8>> {
     let mut buffer = vec![0; most];
     let length = on(g, GET, fd, name, Data::Into(&mut buffer));
-    length.map(|length| buffer[..length as usize].to_vec())
+    length.map(|length| {
+        buffer.truncate(length as usize);
+        buffer
+    })
 }
 
 fn value(g: &Ground, fd: &OwnedFd, name: &str, wanted: &[u8]) -> Kept {

@@ -167,7 +167,7 @@ impl<S: Store> Service<S> {
         Ok(())
     }
 
-    /// Writes `data` where the request wants its own.
+    /// Writes `data` at the file and offset of the request.
     fn write_home(&self, write: Write<'_>, data: &[u8]) -> Answer<u32> {
         let (handle, kill) = (write.handle, write.kill_privileges);
         self.store

@@ -481,8 +481,8 @@ fn capabilities(cached: bool, broken: &[BrokenPromise]) -> InitFlags {
         InitFlags::FUSE_POSIX_LOCKS,
         breaks(BrokenPromise::LockTwice),
     );
-    // Attributes in a listing are only useful if they may be kept. A wrong listing has none, as
-    // they would not show it.
+    // Attributes in a listing are only useful if they may be kept. They are left out of a wrong
+    // listing, which would not be noticed with them.
     let listing = InitFlags::FUSE_DO_READDIRPLUS | InitFlags::FUSE_READDIRPLUS_AUTO;
     match cached && !broken.iter().any(|promise| promise.is_of_listings()) {
         true => always | listing,

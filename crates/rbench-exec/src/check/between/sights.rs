@@ -46,8 +46,8 @@ struct Round {
     width: usize,
 }
 
-/// The report of a client on a round, on rank 0's clock: its changes or its observations, of all
-/// items in their order.
+/// The report of a client on a round, on rank 0's clock: its changes or its observations of all
+/// items in their order; the others are empty.
 type Told = (Vec<Acted>, Vec<Watched>);
 
 /// Counts of a round, and its worst observation.

@@ -65,6 +65,7 @@ mod traced {
         ("mknod", "mknodat"),
         ("newfstatat", "stat"),
         ("mkdirat", "mkdir"),
+        ("fchownat", "chown"),
     ];
 
     /// Call and error of a failed call in a line of strace.

@@ -1,8 +1,8 @@
 //! Jobs on blocks, complete: `rbench io` and `rbench fio` resolve to them. Groups of jobs run
 //! one after the other, the jobs of a group at the same time.
 //!
-//! No value means "default" any more, except in `spec::fio::Settings`, where a job is incomplete. A job runs as `numjobs` workers on each rank; worker
-//! number `rank·numjobs + clone` is fio's jobnum.
+//! No value means "default" any more; only the job in `spec::fio::Settings` is not complete yet. A job
+//! runs as `numjobs` workers on each rank; worker number `rank·numjobs + clone` is fio's jobnum.
 
 use std::ops::Range;
 use std::path::PathBuf;

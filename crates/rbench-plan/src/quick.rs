@@ -23,19 +23,19 @@ pub struct Quick {
     #[arg(id = "path", value_name = "PATH", value_parser = values::directory())]
     pub dir: Option<PathBuf>,
     /// Size of each read and write; a bare number is in MiB [default: 1M]
-    #[arg(id = "block_size", long = "block-size", value_name = "SIZE")]
+    #[arg(long = "block-size", value_name = "SIZE")]
     #[arg(value_parser = mebibytes, default_value = "1M", hide_default_value = true)]
     pub block: Bytes,
     /// Size of each worker's big file; a bare number is in MiB; 0: no big files [default: 1G]
-    #[arg(id = "big_file_size", long = "big-file-size", value_name = "SIZE")]
+    #[arg(long = "big-file-size", value_name = "SIZE")]
     #[arg(value_parser = mebibytes, default_value = "1G", hide_default_value = true)]
     pub big: Bytes,
     /// Size of each small file; a bare number is in KiB; 0: no small files [default: 128K]
-    #[arg(id = "small_file_size", long = "small-file-size", value_name = "SIZE")]
+    #[arg(long = "small-file-size", value_name = "SIZE")]
     #[arg(value_parser = kibibytes, default_value = "128K", hide_default_value = true)]
     pub small: Bytes,
     /// Small files per worker; 0: no small files [default: 100]
-    #[arg(id = "small_file_count", long = "small-file-count", value_name = "N")]
+    #[arg(long = "small-file-count", value_name = "N")]
     #[arg(value_parser = values::amount::<u64>, default_value = "100", hide_default_value = true)]
     pub small_files: u64,
     /// Workers per rank [default: 1]

@@ -399,9 +399,9 @@ fn make(call: &Call, (at, to_at): (RawFd, RawFd), mut on: Operands<'_>) -> Resul
     let fd = on.fd as usize;
     /// A call relative to a directory, with these arguments after the path.
     macro_rules! at {
-        ($number:ident $(, $argument:expr)*) => {{
+        ($number:ident $(, $argument:expr)*) => {
             raw(Sysno::$number, [at as usize, address(on.path) $(, $argument as usize)*])
-        }};
+        };
     }
     /// A call on the file.
     macro_rules! file {

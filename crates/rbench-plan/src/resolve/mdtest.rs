@@ -71,6 +71,13 @@ struct Extent {
     per_rank: u64,
 }
 
+impl Extent {
+    /// True if a tree of a rank has more than one item, as renaming needs.
+    fn can_rename(&self) -> bool {
+        self.per_rank / self.loops > 1
+    }
+}
+
 pub(super) fn resolve(
     given: &Mdtest,
     facts: &Facts,
@@ -85,9 +92,9 @@ pub(super) fn resolve(
         extent.per_rank.checked_mul(u64::from(ranks)).is_none_or(|all| all > 1 << 62) =>
             "-n or -I give all ranks over 2^62 items";
     }
-    let several = extent.per_rank / extent.loops > 1;
-    refuse_if!(given.rename && !several => "-U needs more than one item");
-    if options.rename && !options.files_only && !several && extent.per_rank > 0 {
+    refuse_if!(given.rename && !extent.can_rename() => "-U needs more than one item");
+    // If only the default set asks for it, renaming is left out.
+    if options.rename && !options.files_only && !extent.can_rename() && extent.per_rank > 0 {
         notes.push("renaming needs more than one item, and is left out".to_owned());
     }
     let dirs = dirs(options, ranks)?;
@@ -410,7 +417,7 @@ fn phases(options: &Mdtest, extent: &Extent, stride: u32, ranks: u32) -> Vec<Pha
     };
     let items = extent.per_rank > 0;
     let (dirs, files) = (items && !options.files_only, items && !options.dirs_only);
-    let rename = dirs && options.rename && extent.per_rank / extent.loops > 1;
+    let rename = dirs && options.rename && extent.can_rename();
     let creation = by_one(ahead(0));
     let wanted = [
         (options.create, PhaseKind::TreeCreate, of_the_tree),

@@ -30,7 +30,7 @@ options! {
     serialize_overlap => plan.submission.serialize: flag = "0",
         "Let requests for overlapping blocks wait for each other";
     direct => plan.direct: flag = "0", "Open files with O_DIRECT";
-    buffered => plan.direct: contrary = "1", "Opposite of direct";
+    buffered => plan.direct: inverted = "1", "Opposite of direct";
     sync => plan.syncing.opens: words("HOW", "none" = SyncMode::None, "0" = SyncMode::None,
             "sync" = SyncMode::Sync, "1" = SyncMode::Sync, "dsync" = SyncMode::Dsync) = "none",
         "Open files with: none (0), sync (1, O_SYNC), dsync (O_DSYNC)";

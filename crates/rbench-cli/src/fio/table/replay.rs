@@ -12,7 +12,7 @@ options! {
     read_iolog => replay.logs: of("LIST", logs),
         "Replay these I/O logs, which workers take in turn";
     read_iolog_chunked => replay.chunked: flag = "0", "Read the log in pieces during the replay";
-    replay_no_stall => replay.stalls: contrary = "0",
+    replay_no_stall => replay.stalls: inverted = "0",
         "Ignore the times of the log: replay one operation after the other";
     replay_time_scale => replay.speed: of("PERCENT", |g| g.within(1, i32::MAX as u64)) = "100",
         "Speed of the replay: 200 is twice as fast as recorded";

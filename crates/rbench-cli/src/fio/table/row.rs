@@ -6,7 +6,7 @@
 //! | kind | value |
 //! |---|---|
 //! | `flag`, `switch` | 0 or 1; a switch may stand alone |
-//! | `contrary` | 0 or 1; the field holds the contrary |
+//! | `inverted` | 0 or 1; the field holds the opposite |
 //! | `number`, `size`, `percent`, `within` | a number, from 0 or from what is in parentheses |
 //! | `time(unit)` | a time; the unit of a bare number, which the help shows |
 //! | `words("VALUE", "word" = meaning …)` | one of these words |
@@ -84,7 +84,7 @@ macro_rules! takes {
 /// The name of the value in the help.
 macro_rules! value {
     (flag) => { "0|1" };
-    (contrary) => { "0|1" };
+    (inverted) => { "0|1" };
     (percent) => { "PERCENT" };
     (number $($least:tt)?) => { "N" };
     (within $ends:tt) => { "N" };
@@ -139,7 +139,7 @@ macro_rules! set {
 macro_rules! read {
     ($g:ident, flag) => { $g.flag() };
     ($g:ident, switch) => { $g.flag() };
-    ($g:ident, contrary) => { $g.flag().map(|on| !on) };
+    ($g:ident, inverted) => { $g.flag().map(|on| !on) };
     ($g:ident, percent) => { $g.percent() };
     ($g:ident, number) => { $g.count(0) };
     ($g:ident, number($least:literal)) => { $g.count($least) };

@@ -7,7 +7,7 @@ use super::text;
 options! {
     /// Statistics, reports and logs.
     STATS: Job () {
-    stats => report.left_out.all: contrary = "1", "Include the job in the report";
+    stats => report.left_out.all: inverted = "1", "Include the job in the report";
     disable_lat => report.left_out.lat: flag = "0", "Leave total latency out of the report";
     disable_clat => report.left_out.clat: flag = "0", "Leave completion latency out of the report";
     disable_slat => report.left_out.slat: flag = "0", "Leave submission latency out of the report";
@@ -25,7 +25,7 @@ options! {
         "Unit of bandwidth in the normal output: 1: bits; 0, 8: bytes";
     significant_figures => report.significant_figures: within(1, 10) = "4",
         "Significant digits of numbers in the normal output";
-    per_job_logs => report.logs.one_file: contrary = "1",
+    per_job_logs => report.logs.one_file: inverted = "1",
         "One log per worker; 0: one for all, without a number in its name";
     log_max_value | log_window_value => report.logs.values: words("HOW",
             "avg" = WindowValue::Average, "0" = WindowValue::Average, "max" = WindowValue::Max,

@@ -3,16 +3,19 @@
 //!
 //! `guarded` ends it.
 
-use std::ffi::OsString;
+use std::ffi::{CString, OsString};
+use std::fs::File;
 use std::io::{self, Read, Write as _};
-use std::os::unix::process::{CommandExt as _, ExitStatusExt};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::os::fd::AsFd as _;
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
-use crate::guarded::{Guarded, unblocked};
+use crate::guarded::Guarded;
+use crate::shell::{Process, Shell};
 
 /// Time to wait for the last output of a failed command.
 const LAST_WORDS: Duration = Duration::from_millis(500);
@@ -85,21 +88,24 @@ impl Background {
             running: Arc::clone(&running),
         };
         let began = Instant::now();
-        let mut child = unblocked(&mut Command::new("sh"))
-            .args(["-c", start.command])
-            .envs(start.environment.iter().map(|(name, value)| (name, value)))
-            .process_group(background.guarded.group().as_raw())
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()?;
+        let command = CString::new(start.command)?;
+        let ((output, to_output), (errors, to_errors)) = (io::pipe()?, io::pipe()?);
+        let empty = File::open("/dev/null")?;
+        let shell = Shell {
+            words: &[&command],
+            environment: start.environment,
+            group: Some(background.guarded.group()),
+            streams: [empty.as_fd(), to_output.as_fd(), to_errors.as_fd()],
+        };
+        let child = shell.start()?;
+        // The relays end with the last process that can write.
+        drop((to_output, to_errors));
         let (sender, first_line) = channel();
-        let (output, errors) = (child.stdout.take(), child.stderr.take());
         let (here, there) = (start.prefix.clone(), start.prefix.clone());
         in_thread(move || relay(output, &here, None))?;
         in_thread(move || relay(errors, &there, Some(&sender)))?;
         in_thread(move || {
-            let end = wait(&mut child, began, &first_line);
+            let end = wait(&child, began, &first_line);
             running.store(false, Ordering::Release);
             when_ended(end);
         })?;
@@ -128,7 +134,7 @@ fn in_thread(work: impl FnOnce() + Send + 'static) -> io::Result<()> {
     thread.spawn(work).map(drop)
 }
 
-fn wait(child: &mut Child, began: Instant, first_line: &Receiver<String>) -> CommandEnd {
+fn wait(child: &Process, began: Instant, first_line: &Receiver<String>) -> CommandEnd {
     let status = child.wait();
     let took = began.elapsed();
     let failed = !status.as_ref().is_ok_and(ExitStatus::success);
@@ -146,10 +152,7 @@ fn wait(child: &mut Child, began: Instant, first_line: &Receiver<String>) -> Com
 
 /// Forwards data to standard error, with `prefix` before each line, and sends the first
 /// non-empty line.
-fn relay(from: Option<impl Read>, prefix: &str, mut first_line: Option<&Sender<String>>) {
-    let Some(mut from) = from else {
-        return;
-    };
+fn relay(mut from: impl Read, prefix: &str, mut first_line: Option<&Sender<String>>) {
     let (mut buffer, mut line) = ([0; 4096], Vec::new());
     let mut is_in_line = false;
     while let Ok(length @ 1..) = from.read(&mut buffer) {

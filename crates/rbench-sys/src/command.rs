@@ -2,13 +2,15 @@
 //! mix with the results, and it does not outlive this process. Processes that it has left in the
 //! background at its end are released.
 
-use std::fs::OpenOptions;
+use std::ffi::{CStr, CString};
+use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::OpenOptionsExt as _;
-use std::os::unix::process::{CommandExt as _, ExitStatusExt};
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::ExitStatus;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
@@ -17,6 +19,7 @@ use nix::sys::signal::Signal;
 
 pub use crate::guarded::unblocked;
 use crate::guarded::{Guarded, is_stopped};
+use crate::shell::Shell;
 
 /// Interval for checking whether the command must end.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
@@ -41,9 +44,9 @@ pub struct Ran {
 /// terminal. Its standard output goes to the standard error of this process. When `stopped` returns
 /// true, it gets SIGTERM, and SIGKILL 2 s later.
 pub fn run(command: &str, stopped: &dyn Fn() -> bool) -> Ran {
-    let mut shell = Command::new("sh");
-    let stderr = io::stderr().as_fd().try_clone_to_owned();
-    let done = stderr.and_then(|fd| status(shell.stdout(fd), command, stopped));
+    let output = io::stderr();
+    let words = CString::new(command).map_err(io::Error::from);
+    let done = words.and_then(|words| status(&[&words], output.as_fd(), stopped));
     ended(command, done)
 }
 
@@ -66,11 +69,16 @@ pub fn run_in(
     let file = options.open(output);
     let output =
         file.map_err(|error| format!("{} cannot be written: {error}", output.display()))?;
-    let mut shell = Command::new("sh");
-    let done = output.try_clone().and_then(|errors| {
-        let shell = shell.current_dir(place).stdout(output).stderr(errors);
-        status(shell, command, stopped)
-    });
+    // Only this process could change its own working directory in between.
+    let enter = c"cd -- \"$0\" && exec sh -c \"$1\"";
+    let (place, text) = (
+        CString::new(place.as_os_str().as_bytes()),
+        CString::new(command),
+    );
+    let done = match (place, text) {
+        (Ok(place), Ok(text)) => status(&[enter, &place, &text], output.as_fd(), stopped),
+        (Err(error), _) | (_, Err(error)) => Err(error.into()),
+    };
     ended(command, done).result
 }
 
@@ -92,15 +100,23 @@ fn ended(command: &str, ended: io::Result<Ended>) -> Ran {
 /// Time from the start to the end of a command, and its status.
 type Ended = (Duration, io::Result<ExitStatus>);
 
-fn status(shell: &mut Command, command: &str, stopped: &dyn Fn() -> bool) -> io::Result<Ended> {
+/// Runs `words`, a command for `sh -c` and its arguments, with both outputs to `output`.
+fn status(
+    words: &[&CStr],
+    output: BorrowedFd<'_>,
+    stopped: &dyn Fn() -> bool,
+) -> io::Result<Ended> {
     let guarded = Guarded::new()?;
+    let empty = File::open("/dev/null")?;
     let began = Instant::now();
-    let mut child = unblocked(shell)
-        .args(["-c", command])
-        .process_group(guarded.group().as_raw())
-        .stdin(Stdio::null())
-        .spawn()?;
-    let number = child.id();
+    let shell = Shell {
+        words,
+        environment: &[],
+        group: Some(guarded.group()),
+        streams: [empty.as_fd(), output, output],
+    };
+    let child = shell.start()?;
+    let number = child.number().as_raw() as u32;
     let (sender, ended) = channel();
     let wait = move || {
         let status = child.wait();

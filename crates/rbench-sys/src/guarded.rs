@@ -4,19 +4,22 @@
 //! only this process holds. It then ends the group, unless it reads a line first. So the group
 //! also ends when this process is killed. While the guard exists, no other group has its number.
 
-use std::fs;
-use std::io::{self, Write as _};
+use std::ffi::CStr;
+use std::fs::{self, File};
+use std::io::{self, PipeWriter, Write as _};
+use std::os::fd::AsFd as _;
 use std::os::unix::process::CommandExt as _;
-use std::process::{Child, ChildStdin, Command, Stdio};
+use std::process::Command;
 
 use nix::sys::signal::{SigSet, Signal, killpg};
 use nix::unistd::Pid;
 
 use crate::proc::{self, Stat};
+use crate::shell::{Process, Shell};
 
 /// Script of the guard; after SIGTERM, the rest of the group has 2 s.
-const GUARD: &str =
-    "trap '' HUP INT TERM; read -r _ && exit; kill -s TERM 0; sleep 2; kill -s KILL 0";
+const GUARD: &CStr =
+    c"trap '' HUP INT TERM; read -r _ && exit; kill -s TERM 0; sleep 2; kill -s KILL 0";
 
 /// Unblocks all signals for the command: a thread of this process may have blocked some, which
 /// programs would inherit.
@@ -30,9 +33,9 @@ pub fn unblocked(command: &mut Command) -> &mut Command {
 /// group.
 #[derive(Debug)]
 pub(crate) struct Guarded {
-    guard: Child,
+    guard: Process,
     /// The guard waits for the end of this pipe.
-    leash: Option<ChildStdin>,
+    leash: Option<PipeWriter>,
     /// True if the group was released.
     released: bool,
 }
@@ -43,30 +46,31 @@ impl Guarded {
     /// # Errors
     /// The reason why the guard cannot be started.
     pub(crate) fn new() -> io::Result<Guarded> {
-        let mut guard = unblocked(&mut Command::new("sh"))
-            .args(["-c", GUARD])
+        let nothing = File::options().write(true).open("/dev/null")?;
+        let (held, leash) = io::pipe()?;
+        let shell = Shell {
+            words: &[GUARD],
+            environment: &[],
             // Launchers send signals to whole process groups.
-            .process_group(0)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()?;
-        let leash = guard.stdin.take();
+            group: None,
+            streams: [held.as_fd(), nothing.as_fd(), nothing.as_fd()],
+        };
+        let guard = shell.start()?;
         Ok(Guarded {
             guard,
-            leash,
+            leash: Some(leash),
             released: false,
         })
     }
 
     /// The number of the group.
     pub(crate) fn group(&self) -> Pid {
-        Pid::from_raw(self.guard.id() as i32)
+        self.guard.number()
     }
 
     /// True if the group has other processes than its guard; `None` if that is unknown.
     pub(crate) fn has_processes(&self) -> Option<bool> {
-        let guard = self.guard.id();
+        let guard = self.group().as_raw() as u32;
         let entries = fs::read_dir("/proc").ok()?;
         let mut others = proc::numbers_of(entries).filter(|number| *number != guard);
         Some(others.any(|number| group_of(number) == Some(guard)))

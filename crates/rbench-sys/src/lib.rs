@@ -32,6 +32,7 @@ mod remove;
 pub mod residency;
 pub mod round_trip;
 pub mod senders;
+mod shell;
 mod space;
 pub mod speed;
 pub mod standing;

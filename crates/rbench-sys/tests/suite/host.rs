@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::Command;
 
 use nix::errno::Errno;
+use nix::sys::signal::SigSet;
 use nix::unistd::{Uid, setuid};
 use rbench_sys::caches::drop_caches;
 use rbench_sys::limits::{locks_memory_freely, raise_open_files};
@@ -210,6 +211,38 @@ fn a_command_without_a_shell_to_run_it_cannot_be_run() {
         failure("true"),
         "the command 'true' cannot be run: No such file or directory (os error 2)"
     );
+}
+
+#[test]
+fn a_command_starts_without_a_copy_of_this_process_and_with_no_signal_blocked() {
+    const TEST: &str =
+        "host::a_command_starts_without_a_copy_of_this_process_and_with_no_signal_blocked";
+    // Only words of the shell itself: it starts no process.
+    const COMMAND: &str = "pwd; while read -r line; do case $line in SigBlk*) echo \"$line\"; esac; \
+        done </proc/self/status";
+    if is_child(TEST) {
+        SigSet::all()
+            .thread_block()
+            .expect("signals can be blocked");
+        let (directory, output) = (place().join("it's $here"), place().join("output"));
+        fs::create_dir(&directory).expect("a new name");
+        command::run_in(&directory, COMMAND, &output, &|| false).expect("it runs");
+        let printed = fs::read_to_string(output).expect("it was written");
+        let expect = format!("{}\nSigBlk:\t{:016x}\n", text(&directory), 0);
+        assert_eq!(printed, expect);
+        return;
+    }
+    let options = ["-e", "trace=clone,clone3,fork,vfork"];
+    let Some(run) = child_under_strace(TEST, &options) else {
+        return;
+    };
+    let started = |line: &&str| line.contains("clone") || line.contains("fork(");
+    let started: Vec<&str> = run.log.lines().filter(started).collect();
+    let shells = started.iter().filter(|line| line.contains("CLONE_VFORK"));
+    // The guard of its group, and the command.
+    assert_eq!(shells.count(), 2, "{}", run.log);
+    let is_copy = |line: &&&str| line.contains("flags=") && !line.contains("CLONE_VM");
+    assert_eq!(started.iter().find(is_copy), None, "{}", run.log);
 }
 
 #[test]

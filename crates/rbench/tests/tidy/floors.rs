@@ -65,8 +65,10 @@ const HOUSES: &[House] = &[
             // Facts of the host and its kernel, single calls.
             "files proc",
             // The same, from those.
-            "buffer caches calls dirents guarded identity in_use inputs limits mountinfo own_files \
-             processes senders space thread waiting",
+            "buffer caches calls dirents identity in_use inputs limits mountinfo own_files \
+             processes senders shell space thread waiting",
+            // Process groups.
+            "guarded",
             // Engines; disks and directories.
             "background command disks engine/contract engine/faults engine/fd_table remove speed \
              standing walk",

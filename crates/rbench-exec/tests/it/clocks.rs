@@ -316,7 +316,7 @@ fn ranks_share_a_cache_where_one_kernel_has_one_file_system() {
 /// Expected cache state when each of two hosts stats the other's files.
 fn stat_of_the_others(dir: &Path, caches: Vec<u32>) -> Option<Cache> {
     let meta = Meta {
-        items: Some(10),
+        items: Some(1),
         ..Meta::default()
     };
     let mut run = Run::meta(&[0, 1], dir, meta);

@@ -82,7 +82,11 @@ fn a_shared_tree_is_made_once_and_holds_the_items_of_all() {
 fn with_a_shift_over_hosts_reads_are_cold_and_without_it_nobody_knows() {
     let dir = crate::on_disk();
     let label = |shift: Option<u32>, name: &str| {
-        let mut run = Run::meta(&THREE_HOSTS, dir.path(), small());
+        let meta = Meta {
+            items: Some(1),
+            ..Meta::default()
+        };
+        let mut run = Run::meta(&THREE_HOSTS, dir.path(), meta);
         run.common.shift = shift;
         let outcome = run.go().expect("runs");
         outcome

@@ -120,11 +120,11 @@ fn commands_run_on_every_rank_around_every_phase_of_items() {
     // Four phases of directories and four of files; with -c, writing is a separate phase.
     let layouts: [fn(&mut Mdtest); 4] = [
         |o| o.unique_dir = true,
-        |o| (o.unique_dir, o.no_barriers) = (true, true),
-        |o| o.collective = true,
+        |o| (o.unique_dir, o.no_barriers, o.files_only) = (true, true, true),
+        |o| (o.collective, o.files_only) = (true, true),
         |o| o.shared = true,
     ];
-    for (layout, phases) in layouts.into_iter().zip([8, 8, 9, 4]) {
+    for (layout, phases) in layouts.into_iter().zip([8, 4, 5, 4]) {
         let (dir, log) = (tempdir(), tempdir());
         let file = log.path().join("log");
         let line = |word: &str| Some(format!("echo {word} >> '{}'", file.display()));

@@ -7,7 +7,7 @@
 use std::cmp::Ordering;
 
 use serde::de::Error as _;
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::latency::{BUCKETS, HIGHEST, Latency, index_of, sums};
 use crate::units::Nanos;
@@ -36,30 +36,109 @@ pub struct CoarseLatency {
     sum: u64,
     #[serde(rename = "max_ns")]
     max: Nanos,
-    /// (bucket, values), ascending, none of them zero.
-    #[serde(deserialize_with = "ascending")]
-    counts: Vec<(u16, u64)>,
+    #[serde(serialize_with = "as_pairs", deserialize_with = "ascending")]
+    counts: Counts,
+}
+
+fn as_pairs<S: Serializer>(counts: &Counts, serializer: S) -> Result<S::Ok, S::Error> {
+    let pairs: Vec<(u16, u64)> = counts.iter().collect();
+    pairs.serialize(serializer)
 }
 
 /// Reads counts of buckets that there are.
-fn ascending<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<(u16, u64)>, D::Error> {
+fn ascending<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Counts, D::Error> {
     let counts: Vec<(u16, u64)> = Vec::deserialize(deserializer)?;
     let exists = |(bucket, n): &(u16, u64)| usize::from(*bucket) < COARSE_BUCKETS && *n > 0;
     match counts.iter().all(exists) && counts.is_sorted_by(|(a, _), (b, _)| a < b) {
-        true => Ok(counts),
+        true => Ok(counts.into_iter().collect()),
         false => Err(D::Error::custom("not the buckets of a distribution")),
     }
+}
+
+/// The buckets in use, ascending, with their numbers of values: of each the distance from the one
+/// before and the number of values, in LEB128. Almost all take a byte each.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+struct Counts(Vec<u8>);
+
+impl Counts {
+    fn iter(&self) -> impl Iterator<Item = (u16, u64)> + '_ {
+        let (mut bytes, mut bucket) = (self.0.as_slice(), 0);
+        std::iter::from_fn(move || {
+            bucket += take(&mut bytes)?;
+            Some((bucket as u16, take(&mut bytes)?))
+        })
+    }
+
+    /// The sum of both.
+    fn added(&self, other: &Counts) -> Counts {
+        if self.0.is_empty() {
+            return other.clone();
+        }
+        let (mut mine, mut theirs) = (self.iter().peekable(), other.iter().peekable());
+        let next = || {
+            let order = match (mine.peek(), theirs.peek()) {
+                (Some((a, _)), Some((b, _))) => a.cmp(b),
+                (_, None) => Ordering::Less,
+                (None, _) => Ordering::Greater,
+            };
+            let mine = mine.next_if(|_| order.is_le());
+            let theirs = theirs.next_if(|_| order.is_ge());
+            match (mine, theirs) {
+                (Some((bucket, n)), Some((_, m))) => Some((bucket, n + m)),
+                (one, other) => one.or(other),
+            }
+        };
+        std::iter::from_fn(next).collect()
+    }
+}
+
+impl FromIterator<(u16, u64)> for Counts {
+    /// The buckets have to ascend.
+    fn from_iter<I: IntoIterator<Item = (u16, u64)>>(counts: I) -> Counts {
+        let (mut bytes, mut last) = (Vec::new(), 0);
+        for (bucket, n) in counts {
+            put(&mut bytes, u64::from(bucket - last));
+            put(&mut bytes, n);
+            last = bucket;
+        }
+        Counts(bytes)
+    }
+}
+
+/// Appends a number in LEB128: seven bits at a time.
+#[inline(always)]
+pub fn put(bytes: &mut Vec<u8>, mut number: u64) {
+    while number > 0x7f {
+        bytes.push(number as u8 | 0x80);
+        number >>= 7;
+    }
+    bytes.push(number as u8);
+}
+
+/// Takes a number in LEB128 off the front; `None` if there is none.
+#[inline(always)]
+pub fn take(bytes: &mut &[u8]) -> Option<u64> {
+    let mut number = 0;
+    for shift in (0..u64::BITS).step_by(7) {
+        let (byte, rest) = bytes.split_first()?;
+        *bytes = rest;
+        number |= u64::from(byte & 0x7f) << shift;
+        if *byte <= 0x7f {
+            return Some(number);
+        }
+    }
+    None
 }
 
 impl CoarseLatency {
     /// True if there is no value.
     pub fn is_empty(&self) -> bool {
-        self.counts.is_empty()
+        self.counts.0.is_empty()
     }
 
     /// Number of values.
     pub fn count(&self) -> u64 {
-        self.counts.iter().map(|(_, n)| n).sum()
+        self.used().map(|(_, n)| n).sum()
     }
 
     /// The largest value, exact; zero when empty.
@@ -79,10 +158,10 @@ impl CoarseLatency {
         let count = self.count();
         let wanted = ((quantile * count as f64).ceil() as u64).clamp(1, count.max(1));
         let mut seen = 0;
-        for (bucket, n) in &self.counts {
+        for (bucket, n) in self.used() {
             seen += n;
             if seen >= wanted {
-                return highest_of(*bucket).min(self.max);
+                return highest_of(bucket).min(self.max);
             }
         }
         self.max
@@ -93,32 +172,18 @@ impl CoarseLatency {
         let CoarseLatency { counts, sum, max } = other;
         self.sum = self.sum.saturating_add(*sum);
         self.max = self.max.max(*max);
-        if self.counts.is_empty() {
-            self.counts.clone_from(counts);
-            return;
-        }
-        if counts.is_empty() {
-            return;
-        }
-        let mut merged = Vec::with_capacity(self.counts.len().max(counts.len()) + 8);
-        let (mut mine, mut theirs) = (self.counts.iter().peekable(), counts.iter().peekable());
-        while let (Some((a, n)), Some((b, m))) = (mine.peek(), theirs.peek()) {
-            let order = a.cmp(b);
-            merged.push(match order {
-                Ordering::Less => (*a, *n),
-                Ordering::Equal => (*a, n + m),
-                Ordering::Greater => (*b, *m),
-            });
-            mine.next_if(|_| order.is_le());
-            theirs.next_if(|_| order.is_ge());
-        }
-        merged.extend(mine.chain(theirs));
-        self.counts = merged;
+        self.counts = self.counts.added(counts);
     }
 
     /// The buckets in use as (number, number of values), ascending.
-    pub fn used(&self) -> &[(u16, u64)] {
-        &self.counts
+    pub fn used(&self) -> impl Iterator<Item = (u16, u64)> + '_ {
+        self.counts.iter()
+    }
+
+    /// The buckets in use as bytes: of each the distance from the one before and the number of
+    /// values, for [`take`].
+    pub fn packed(&self) -> &[u8] {
+        &self.counts.0
     }
 
     /// Builds a distribution from the result of a reduction: the counts of the buckets
@@ -136,11 +201,11 @@ impl CoarseLatency {
     /// each below 2048 ns), ascending.
     pub fn heat(&self) -> Vec<(Nanos, u64)> {
         let mut heat: Vec<(usize, u64)> = Vec::new();
-        for (bucket, n) in &self.counts {
-            let wide = usize::from(*bucket) >> (HEAT_DROPPED - DROPPED);
+        for (bucket, n) in self.used() {
+            let wide = usize::from(bucket) >> (HEAT_DROPPED - DROPPED);
             match heat.last_mut() {
                 Some((last, sum)) if *last == wide => *sum += n,
-                _ => heat.push((wide, *n)),
+                _ => heat.push((wide, n)),
             }
         }
         let lowest = |wide: usize| Nanos(crate::latency::lowest_of(wide << HEAT_DROPPED));
@@ -157,18 +222,16 @@ impl CoarseLatency {
         }
         let mut counts = vec![0; BUCKETS];
         let (mut squares, mut above) = (0_u128, 0);
-        for (bucket, n) in &self.counts {
-            let value = highest_of(*bucket).min(self.max);
-            squares += u128::from(value.0) * u128::from(value.0) * u128::from(*n);
+        for (bucket, n) in self.used() {
+            let value = highest_of(bucket).min(self.max);
+            squares += u128::from(value.0) * u128::from(value.0) * u128::from(n);
             match counts.get_mut(index_of(value.0)) {
                 Some(count) if value <= HIGHEST => *count += n,
                 _ => above += n,
             }
         }
-        let lowest = self
-            .counts
-            .first()
-            .map_or(self.max, |(b, _)| highest_of(*b));
+        let lowest = self.used().next();
+        let lowest = lowest.map_or(self.max, |(bucket, _)| highest_of(bucket));
         let sums = sums(above, [u128::from(self.sum), squares]);
         let extremes = (lowest.min(self.max).0, self.max.0);
         // All buckets lie between the extremes.
@@ -299,7 +362,7 @@ mod tests {
             let heat: u64 = coarse.heat().iter().map(|(_, n)| n).sum();
             prop_assert_eq!(heat, coarse.count());
             let mut dense = vec![0; COARSE_BUCKETS];
-            coarse.used().iter().for_each(|(bucket, n)| dense[usize::from(*bucket)] = *n);
+            coarse.used().for_each(|(bucket, n)| dense[usize::from(bucket)] = n);
             let again = CoarseLatency::from_dense(0, &dense, coarse.sum(), coarse.max());
             prop_assert_eq!(again, coarse);
         }

@@ -8,7 +8,7 @@
 use std::ops::Range;
 
 use rbench_comm::Combine;
-use rbench_core::coarse::{COARSE_BUCKETS, CoarseLatency};
+use rbench_core::coarse::{COARSE_BUCKETS, CoarseLatency, put, take};
 use rbench_core::timeline::{Latencies, SLICE_BINS, Timeline};
 use rbench_core::{Nanos, Rank};
 
@@ -74,31 +74,19 @@ pub async fn reduce(
     Ok(())
 }
 
-/// The message of a rank: of each latency of these slices the sum, the maximum in ns, and the buckets
-/// in use (how many; distance from the last one and count of each). All numbers are LEB128, which this
-/// writes faster than serde: a phase has thousands of them.
+/// The message of a rank: of each latency of these slices the sum, the maximum in ns, and the length
+/// of its packed buckets, all in LEB128, and those buckets.
 fn message(line: &Timeline, slices: Range<usize>) -> Vec<u8> {
     let none = Latencies::default();
     let mut message = Vec::new();
     for slice in slices {
         let Latencies { service, response } = line.latencies(slice).unwrap_or(&none);
         for latency in [service, response] {
-            let used = latency.used();
+            let packed = latency.packed();
             put(&mut message, latency.sum());
             put(&mut message, latency.max().0);
-            put(&mut message, used.len() as u64);
-            let mut last = 0;
-            for (bucket, n) in used {
-                match (bucket - last, *n) {
-                    // Almost all of them: a byte each.
-                    (step @ ..=0x7f, n @ ..=0x7f) => message.extend([step as u8, n as u8]),
-                    (step, n) => {
-                        put(&mut message, u64::from(step));
-                        put(&mut message, n);
-                    }
-                }
-                last = *bucket;
-            }
+            put(&mut message, packed.len() as u64);
+            message.extend_from_slice(packed);
         }
     }
     message
@@ -111,22 +99,23 @@ fn words(ranks: &[Vec<u8>], buckets: &Buckets, slices: usize) -> Option<(Vec<u64
     let (mut sums, mut maxima) = (vec![0_u64; each * slices], vec![0; 2 * slices]);
     for rank in ranks {
         let mut rank = rank.as_slice();
-        let mut next = || take(&mut rank);
         let (mut left, mut maxima) = (sums.as_mut_slice(), maxima.iter_mut());
         while !left.is_empty() {
             for buckets in [&buckets.service, &buckets.response] {
                 let (sum, rest) = left.split_first_mut()?;
                 let (counts, rest) = rest.split_at_mut(buckets.len());
                 left = rest;
-                *sum = sum.saturating_add(next()?);
+                *sum = sum.saturating_add(take(&mut rank)?);
                 let max = maxima.next()?;
-                *max = next()?.max(*max);
+                *max = take(&mut rank)?.max(*max);
+                let length = usize::try_from(take(&mut rank)?).ok()?;
+                let mut packed = rank.split_off(..length)?;
                 let mut bucket = 0_u64;
-                for _ in 0..next()? {
-                    bucket = bucket.checked_add(next()?)?;
+                while !packed.is_empty() {
+                    bucket = bucket.checked_add(take(&mut packed)?)?;
                     let place = bucket.checked_sub(buckets.start as u64)?;
                     let count = counts.get_mut(place as usize)?;
-                    *count = count.checked_add(next()?)?;
+                    *count = count.checked_add(take(&mut packed)?)?;
                 }
             }
         }
@@ -135,31 +124,6 @@ fn words(ranks: &[Vec<u8>], buckets: &Buckets, slices: usize) -> Option<(Vec<u64
         }
     }
     Some((sums, maxima))
-}
-
-/// Appends a number, seven bits at a time.
-#[inline(always)]
-fn put(message: &mut Vec<u8>, mut number: u64) {
-    while number > 0x7f {
-        message.push(number as u8 | 0x80);
-        number >>= 7;
-    }
-    message.push(number as u8);
-}
-
-/// Takes a number off the front; `None` if there is none.
-#[inline(always)]
-fn take(message: &mut &[u8]) -> Option<u64> {
-    let mut number = 0;
-    for shift in (0..u64::BITS).step_by(7) {
-        let (byte, rest) = message.split_first()?;
-        *message = rest;
-        number |= u64::from(byte & 0x7f) << shift;
-        if *byte <= 0x7f {
-            return Some(number);
-        }
-    }
-    None
 }
 
 fn unpack(

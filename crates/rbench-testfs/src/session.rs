@@ -29,6 +29,9 @@ use crate::store::Store;
 /// Time for which unmounting waits for the service threads to end.
 const PATIENCE: Duration = Duration::from_secs(5);
 
+/// Time for which it waits for the last user, if it has to.
+const PATIENCE_FOR_USERS: Duration = Duration::from_secs(60);
+
 /// Threads that send late replies.
 const DELAY_THREADS: usize = 2;
 
@@ -46,6 +49,8 @@ pub struct Mounted {
     control: Arc<Control>,
     /// The back end, if power cuts are simulated.
     memory: Option<Arc<Memory>>,
+    /// True if unmounting waits until nobody uses it.
+    waits_for_users: bool,
 }
 
 /// Mounts a file system at `mountpoint` and serves it with threads of this process.
@@ -146,6 +151,7 @@ fn start<S: Store>(store: Arc<S>, config: &Config, point: &Path) -> Result<Mount
             ended,
             control,
             memory: None,
+            waits_for_users: false,
         }),
         Err(error) => {
             // The original error is returned. A mount that is left would be worse
@@ -258,6 +264,15 @@ impl Mounted {
         self.end()
     }
 
+    /// From now on unmounting waits until nobody uses the file system any more, and fails after a
+    /// minute. A process that opens files of a file system that it serves itself needs this before
+    /// it ends: otherwise the kernel may close such a file when no thread is left that could answer.
+    #[must_use]
+    pub fn waiting_for_users(mut self) -> Mounted {
+        self.waits_for_users = true;
+        self
+    }
+
     /// A descriptor that becomes readable when the service has ended, for example by
     /// an unmount from outside.
     pub(crate) fn ended(&self) -> BorrowedFd<'_> {
@@ -281,13 +296,18 @@ impl Mounted {
         let Some(session) = self.session.take() else {
             return Ok(());
         };
-        if unmounted == Unmounted::Detached {
+        let in_use = unmounted == Unmounted::Detached;
+        if in_use && !self.waits_for_users {
             return Ok(());
         }
         let failed = |source| MountError::Service(PathBuf::from(self.mount.point()), source);
-        let deadline = Instant::now() + PATIENCE;
+        let patience = if in_use { PATIENCE_FOR_USERS } else { PATIENCE };
+        let deadline = Instant::now() + patience;
         while !session.is_finished() {
             if Instant::now() > deadline {
+                if in_use {
+                    return Err(failed(io::Error::other("it is still in use")));
+                }
                 // Freeing the memory of a large file system takes time; the mount is
                 // gone.
                 return Ok(());

@@ -142,7 +142,9 @@ pub mod needs_fuse {
         let dir = tempfile::tempdir().expect("temporary directory");
         let mut config = Config::memory(Bytes(1 << 26)).uncached();
         config.faults = vec![fault.parse().expect("valid")];
-        let fs = rbench_testfs::mount(config, dir.path()).expect("the machine can mount FUSE");
+        let fs = rbench_testfs::mount(config, dir.path())
+            .expect("the machine can mount FUSE")
+            .waiting_for_users();
         (alone, fs, dir)
     }
 
@@ -482,7 +484,9 @@ mod timing {
             ] {
                 config.latency.set(kind, Nanos(150_000_000));
             }
-            let fs = rbench_testfs::mount(config, dir.path()).expect("the machine can mount FUSE");
+            let fs = rbench_testfs::mount(config, dir.path())
+                .expect("the machine can mount FUSE")
+                .waiting_for_users();
             let block = " --bs=4k --size=4k --filename=f";
             std::thread::scope(|scope| {
                 for line in [

@@ -23,7 +23,9 @@ pub fn mount(change: impl FnOnce(&mut Config)) -> Mount {
     let dir = tempfile::tempdir().expect("temporary directory");
     let mut config = Config::memory(Bytes(1 << 30)).uncached();
     change(&mut config);
-    let fs = rbench_testfs::mount(config, dir.path()).expect("the machine can mount FUSE");
+    let fs = rbench_testfs::mount(config, dir.path())
+        .expect("the machine can mount FUSE")
+        .waiting_for_users();
     Mount { fs, dir, alone }
 }
 

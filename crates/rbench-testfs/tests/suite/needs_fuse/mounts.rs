@@ -91,6 +91,20 @@ fn a_file_that_is_open_goes_on_while_the_mount_is_gone() {
     wait_until("its end", || users() == 1);
 }
 
+#[test]
+fn unmounting_can_wait_for_the_last_user() {
+    let Bed { mounted, .. } = Bed::new(Config::memory(PLENTY));
+    let point = mounted.mountpoint().to_owned();
+    let open = File::create(point.join("f")).expect("room");
+    let mounted = mounted.waiting_for_users();
+    let unmounting = std::thread::spawn(|| mounted.unmount());
+    wait_until("it is detached", || mounts_at(&point).is_empty());
+    assert!(!unmounting.is_finished());
+    drop(open);
+    let ended = unmounting.join().expect("no panic");
+    ended.expect("it is no longer in use");
+}
+
 /// Unmounting by system call needs root.
 mod needs_root {
     use super::*;

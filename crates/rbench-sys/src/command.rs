@@ -69,7 +69,7 @@ pub fn run_in(
     let file = options.open(output);
     let output =
         file.map_err(|error| format!("{} cannot be written: {error}", output.display()))?;
-    // Only this process could change its own working directory in between.
+    // The shell changes the directory: `posix_spawn` has no portable way.
     let enter = c"cd -- \"$0\" && exec sh -c \"$1\"";
     let (place, text) = (
         CString::new(place.as_os_str().as_bytes()),

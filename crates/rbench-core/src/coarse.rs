@@ -55,8 +55,8 @@ fn ascending<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Counts, D::Er
     }
 }
 
-/// The buckets in use, ascending, with their numbers of values: of each the distance from the one
-/// before and the number of values, in LEB128. Almost all take a byte each.
+/// The buckets in use, ascending. Each is two numbers in LEB128: the distance from the previous
+/// bucket, and the number of values. Almost all numbers take one byte.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 struct Counts(Vec<u8>);
 
@@ -180,8 +180,8 @@ impl CoarseLatency {
         self.counts.iter()
     }
 
-    /// The buckets in use as bytes: of each the distance from the one before and the number of
-    /// values, for [`take`].
+    /// The buckets in use as bytes, for [`take`]: the distance from the previous bucket, then the
+    /// number of values.
     pub fn packed(&self) -> &[u8] {
         &self.counts.0
     }

@@ -74,8 +74,8 @@ pub async fn reduce(
     Ok(())
 }
 
-/// The message of a rank: of each latency of these slices the sum, the maximum in ns, and the length
-/// of its packed buckets, all in LEB128, and those buckets.
+/// The message of a rank. For each latency of these slices: the sum and the maximum in ns and the
+/// length of the packed buckets, in LEB128, then these buckets.
 fn message(line: &Timeline, slices: Range<usize>) -> Vec<u8> {
     let none = Latencies::default();
     let mut message = Vec::new();

@@ -51,7 +51,7 @@ pub use fs::{Data, Fs, NO_FILE, Operands};
 pub use in_use::InUse;
 pub use mountinfo::MountInfo;
 pub use null_fs::NullFs;
-pub use posix::PosixFs;
+pub use posix::{HeldFs, PosixFs};
 pub use remove::{Entry, Part, Removal, RemoveError};
 pub use space::{Space, space};
 pub use standing::{Standing, standing};

@@ -32,7 +32,13 @@ pub struct PosixFs {
     directory: Option<Arc<OwnedFd>>,
     /// True if it is the working directory of the thread.
     is_entered: bool,
-    /// Directories that were opened before, by their paths: what begins so is relative to them.
+}
+
+/// POSIX calls whose paths may lie in directories that were opened before.
+#[derive(Debug, Clone)]
+pub struct HeldFs {
+    posix: PosixFs,
+    /// The directories by their paths: what begins so is relative to them.
     held: Arc<[(Vec<u8>, OwnedFd)]>,
 }
 
@@ -45,7 +51,6 @@ impl PosixFs {
             at: directory.as_raw_fd(),
             directory: Some(directory),
             is_entered: false,
-            held: Arc::default(),
         }
     }
 
@@ -55,43 +60,14 @@ impl PosixFs {
             at: libc::AT_FDCWD,
             directory: None,
             is_entered: true,
-            held: Arc::default(),
         }
     }
 
     /// Makes paths that begin with one of these relative to the descriptor beside it: a user who may
     /// change the directories on the way cannot redirect them.
     #[must_use]
-    pub fn holding(self, held: Arc<[(Vec<u8>, OwnedFd)]>) -> PosixFs {
-        PosixFs { held, ..self }
-    }
-
-    /// The descriptor that a call on `path` is relative to, and the path from there on.
-    fn place<'p>(&self, path: &'p CStr) -> (RawFd, &'p CStr) {
-        let bytes = path.to_bytes_with_nul();
-        let below = |(prefix, fd): &(Vec<u8>, OwnedFd)| {
-            let rest = match bytes.strip_prefix(prefix.as_slice())? {
-                [b'/', rest @ ..] => rest,
-                [0] => b".\0",
-                _ => return None,
-            };
-            Some((fd.as_raw_fd(), CStr::from_bytes_with_nul(rest).ok()?))
-        };
-        self.held.iter().find_map(below).unwrap_or((self.at, path))
-    }
-
-    /// Makes the call, whose paths may lie in held directories.
-    #[inline(never)]
-    fn call_below_held(&self, call: &Call, on: Operands<'_>) -> Result<u64, Errno> {
-        let (at, path) = match is_relative(call) {
-            true => self.place(on.path),
-            false => (self.at, on.path),
-        };
-        let (to_at, other) = match call {
-            Call::Rename(_) | Call::Link | Call::Copy => self.place(on.other),
-            _ => (self.at, on.other),
-        };
-        make(call, (at, to_at), Operands { path, other, ..on })
+    pub fn holding(self, held: Arc<[(Vec<u8>, OwnedFd)]>) -> HeldFs {
+        HeldFs { posix: self, held }
     }
 
     /// Operations relative to the directory `name` in `parent`.
@@ -521,10 +497,7 @@ impl Fs for PosixFs {
     // A replay, which knows the executor, keeps the operands of a call in registers.
     #[inline(always)]
     fn call(&self, call: &Call, on: Operands<'_>) -> Result<u64, Errno> {
-        match self.held.is_empty() {
-            true => make(call, (self.at, self.at), on),
-            false => self.call_below_held(call, on),
-        }
+        make(call, (self.at, self.at), on)
     }
 
     fn resident(&self, fd: RawFd) -> Option<Resident> {
@@ -538,5 +511,44 @@ impl Fs for PosixFs {
 
     fn directory(&self) -> Option<&OwnedFd> {
         self.directory.as_deref()
+    }
+}
+
+impl HeldFs {
+    /// The descriptor that a call on `path` is relative to, and the path from there on.
+    fn place<'p>(&self, path: &'p CStr) -> (RawFd, &'p CStr) {
+        let bytes = path.to_bytes_with_nul();
+        let below = |(prefix, fd): &(Vec<u8>, OwnedFd)| {
+            let rest = match bytes.strip_prefix(prefix.as_slice())? {
+                [b'/', rest @ ..] => rest,
+                [0] => b".\0",
+                _ => return None,
+            };
+            Some((fd.as_raw_fd(), CStr::from_bytes_with_nul(rest).ok()?))
+        };
+        let own = (self.posix.at, path);
+        self.held.iter().find_map(below).unwrap_or(own)
+    }
+}
+
+impl Fs for HeldFs {
+    fn call(&self, call: &Call, on: Operands<'_>) -> Result<u64, Errno> {
+        let (at, path) = match is_relative(call) {
+            true => self.place(on.path),
+            false => (self.posix.at, on.path),
+        };
+        let (to_at, other) = match call {
+            Call::Rename(_) | Call::Link | Call::Copy => self.place(on.other),
+            _ => (self.posix.at, on.other),
+        };
+        make(call, (at, to_at), Operands { path, other, ..on })
+    }
+
+    fn resident(&self, fd: RawFd) -> Option<Resident> {
+        self.posix.resident(fd)
+    }
+
+    fn directory(&self) -> Option<&OwnedFd> {
+        self.posix.directory()
     }
 }

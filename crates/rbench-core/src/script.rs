@@ -149,7 +149,7 @@ pub fn piece_start(piece: usize) -> usize {
 
 /// Next step after a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Then {
+pub enum Then {
     /// This call again.
     Again,
     /// The next call.
@@ -186,7 +186,12 @@ impl Progress {
     /// Next call, and the part of the data that it moves; `None` after the last one.
     #[inline(always)]
     pub fn next<'p>(&self, parts: &'p [Part], length: usize) -> Option<Due<'p>> {
-        let Part { call, times } = parts.get(self.at)?;
+        parts.get(self.at).map(|part| self.due(part, length))
+    }
+
+    /// Call of this part, and the part of the data that it moves.
+    #[inline(always)]
+    pub fn due<'p>(&self, Part { call, times }: &'p Part, length: usize) -> Due<'p> {
         let (from, bytes) = match (*times, call) {
             (Times::UntilWritten(bytes), _) => {
                 let left = bytes.saturating_sub(self.moved);
@@ -197,12 +202,12 @@ impl Progress {
             (Times::Once, Call::WriteAt(_)) => (self.moved as usize, length),
             _ => (0, length),
         };
-        Some(Due {
+        Due {
             call,
             times: *times,
             from,
             bytes,
-        })
+        }
     }
 
     /// Takes the result of `due`. `file` is updated by an open or a close.
@@ -214,52 +219,48 @@ impl Progress {
         result: Result<u64, Errno>,
         file: &mut Option<RawFd>,
     ) {
-        let then = self.take(due, result, file);
+        let then = match (due.call, result) {
+            (Call::Close, result) => {
+                // The file is closed even if `close` reports an error.
+                *file = None;
+                self.closed(result);
+                Then::Next
+            }
+            (Call::Open(_), Ok(fd)) => {
+                *file = Some(fd as RawFd);
+                Then::Next
+            }
+            _ => self.take(due, result),
+        };
         self.at += usize::from(then != Then::Again);
         if then == Then::Close {
             self.skip_to_close(parts, file.is_some());
         }
     }
 
-    /// Progress of an operation after the result of its last call, made once on `bytes` of data, if
-    /// none before it moved any. `file` is updated by an open or a close.
+    /// Progress of an operation that moved this many bytes.
     #[inline(always)]
-    pub fn of_single(
-        call: &Call,
-        bytes: usize,
-        result: Result<u64, Errno>,
-        file: &mut Option<RawFd>,
-    ) -> Progress {
-        let due = Due {
-            call,
-            times: Times::Once,
-            from: 0,
-            bytes,
-        };
-        let mut progress = Progress::default();
-        let _ = progress.take(&due, result, file);
-        progress.at = 1;
-        progress
+    pub fn done(moved: u64) -> Progress {
+        Progress {
+            moved,
+            ..Progress::default()
+        }
     }
 
+    /// Takes the result of closing the file after the other calls.
     #[inline(always)]
-    fn take(
-        &mut self,
-        due: &Due<'_>,
-        result: Result<u64, Errno>,
-        file: &mut Option<RawFd>,
-    ) -> Then {
+    pub fn closed(&mut self, result: Result<u64, Errno>) {
+        self.failed = self.failed.or(result.err());
+    }
+
+    /// Takes the result of `due`, which neither opens nor closes the file.
+    #[inline(always)]
+    pub fn take(&mut self, due: &Due<'_>, result: Result<u64, Errno>) -> Then {
         match (due.call, result) {
-            // The file is closed even if `close` reports an error.
-            (Call::Close, result) => {
-                *file = None;
-                self.failed = self.failed.or(result.err());
-            }
             (_, Err(errno)) => {
                 self.failed = self.failed.or(Some(errno));
                 return Then::Close;
             }
-            (Call::Open(_), Ok(fd)) => *file = Some(fd as RawFd),
             (Call::Read | Call::ReadAt(_), Ok(moved)) => {
                 self.moved += moved;
                 match (due.times, moved as usize == due.bytes) {

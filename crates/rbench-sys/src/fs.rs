@@ -3,11 +3,13 @@
 //! Paths are C strings: the caller patches path bytes in place, and no call allocates. The caller
 //! also decides which directories may be used.
 
+use std::any::Any;
 use std::ffi::CStr;
 use std::os::fd::{OwnedFd, RawFd};
 
 use nix::errno::Errno;
-use rbench_core::{Call, OpenFlags, Part, Progress, Times};
+use rbench_core::script::Then;
+use rbench_core::{Call, OpenFlags, Part, Progress};
 
 use crate::residency::Resident;
 
@@ -113,7 +115,7 @@ impl<'a> Operands<'a> {
 /// does nothing, and one that makes chosen calls fail. Nothing is retried: the kernel's result is
 /// reported. A descriptor is a plain number, so that the recorder can invent them; the caller
 /// that opens one closes it.
-pub trait Fs: Send + Sync {
+pub trait Fs: Any + Send + Sync {
     /// Makes the call. Returns the value that [`Call`] documents, or 0.
     ///
     /// # Errors
@@ -169,63 +171,60 @@ pub trait Fs: Send + Sync {
 /// Makes the calls of an operation, one after the other, and returns its progress. `file` is the open
 /// file, updated by opens and closes, and `None` before an operation that opens one; each read and write
 /// moves at most `length` bytes of `data`.
+///
+/// An open is the first call and a close the last: both are made outside the loop, where an executor of
+/// known type needs no choice among all calls.
 #[inline(always)]
-pub fn perform(
-    fs: &dyn Fs,
+pub fn perform<F: Fs + ?Sized>(
+    fs: &F,
     (parts, length): (&[Part], usize),
     (path, other): (&CStr, &CStr),
     data: &mut [u8],
     file: &mut Option<RawFd>,
 ) -> Progress {
-    // The commonest ones need no loop: a single call, and an open with a close.
-    match parts {
+    let (fd, rest) = match parts {
         [
             Part {
-                call,
-                times: Times::Once,
+                call: Call::Open(flags),
+                ..
             },
-        ] => {
+            rest @ ..,
+        ] => match fs.call(&Call::Open(*flags), Operands::path(path)) {
+            Ok(fd) => (fd as RawFd, rest),
+            Err(errno) => return Progress::failed(errno),
+        },
+        rest => (file.unwrap_or(NO_FILE), rest),
+    };
+    let (between, closes) = match rest {
+        [
+            between @ ..,
+            Part {
+                call: Call::Close, ..
+            },
+        ] => (between, true),
+        between => (between, false),
+    };
+    let mut progress = Progress::default();
+    'calls: for part in between {
+        loop {
+            let due = progress.due(part, length);
+            let piece = data.get_mut(due.from..due.from + due.bytes);
             let on = Operands {
                 path,
                 other,
-                fd: file.unwrap_or(NO_FILE),
-                data: Data::Into(data.get_mut(..length).unwrap_or_default()),
+                fd,
+                data: Data::Into(piece.unwrap_or_default()),
             };
-            let result = fs.call(call, on);
-            Progress::of_single(call, length, result, file)
-        }
-        [
-            Part {
-                call: open @ Call::Open(_),
-                ..
-            },
-            Part {
-                call: close @ Call::Close,
-                ..
-            },
-        ] => match fs.call(open, Operands::path(path)) {
-            Ok(fd) => {
-                let closed = fs.call(close, Operands::file(fd as RawFd));
-                Progress::of_single(close, 0, closed, file)
+            match progress.take(&due, fs.call(due.call, on)) {
+                Then::Again => {}
+                Then::Next => break,
+                Then::Close => break 'calls,
             }
-            Err(errno) => Progress::failed(errno),
-        },
-        _ => {
-            let mut progress = Progress::default();
-            while let Some(due) = progress.next(parts, length) {
-                let on = Operands {
-                    path,
-                    other,
-                    fd: file.unwrap_or(NO_FILE),
-                    data: Data::Into(
-                        data.get_mut(due.from..due.from + due.bytes)
-                            .unwrap_or_default(),
-                    ),
-                };
-                let result = fs.call(due.call, on);
-                progress.ended(parts, &due, result, file);
-            }
-            progress
         }
     }
+    *file = (!closes && fd != NO_FILE).then_some(fd);
+    if closes {
+        progress.closed(fs.call(&Call::Close, Operands::file(fd)));
+    }
+    progress
 }

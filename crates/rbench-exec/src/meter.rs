@@ -334,7 +334,7 @@ impl Meter {
     }
 
     /// Records an operation that moved `bytes` without error.
-    #[inline]
+    #[inline(always)]
     pub fn done(&mut self, lane: usize, span: Span, bytes: u64) {
         let entered = self.record(lane, span, bytes);
         self.extend_to(span.end);

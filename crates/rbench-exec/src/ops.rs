@@ -2,8 +2,9 @@
 //!
 //! An operation is aimed outside the timer (path bytes patched, buffer
 //! filled), acted inside it, and checked after it. The loop around it is the
-//! same for all (`single.rs`): [`ItemRunner`] is its program.
+//! same for all (`single.rs`): `Items` is its program.
 
+use std::any::Any;
 use std::ffi::CStr;
 use std::os::fd::RawFd;
 use std::sync::Arc;
@@ -21,7 +22,7 @@ use rbench_plan::permutation::Permutation;
 use rbench_plan::tree::{Forest, ItemKind, Paths};
 use rbench_plan::{MetaPlan, shift};
 use rbench_sys::residency::Resident;
-use rbench_sys::{AlignedBuffer, Fs, NullFs, Operands, fs};
+use rbench_sys::{AlignedBuffer, Fs, NullFs, Operands, PosixFs, fs};
 
 use crate::hooks::After;
 use crate::in_flight::InFlight;
@@ -92,7 +93,7 @@ pub trait ItemOp {
     ///
     /// # Errors
     /// Kind of the failure.
-    fn own(&mut self, _fs: &dyn Fs) -> Option<Result<u64, FailureKind>> {
+    fn own<F: Fs + ?Sized>(&mut self, _fs: &F) -> Option<Result<u64, FailureKind>> {
         None
     }
 
@@ -188,8 +189,6 @@ pub struct ItemRunner<O> {
     /// made directly, as the loop may not cost more than needed.
     only_name: Option<Call>,
     hand: Hand,
-    /// Progress of the last operation.
-    progress: Progress,
     visit: Visit,
     issued: u64,
     /// Number of operations to issue in this run.
@@ -243,7 +242,6 @@ impl<O: ItemOp> ItemRunner<O> {
                 data,
                 file: Ok(None),
             },
-            progress: Progress::default(),
             visit,
             issued: 0,
             limit: 0,
@@ -296,11 +294,8 @@ impl<O: ItemOp> ItemRunner<O> {
 
     /// Checks an operation that succeeded. Untimed.
     #[inline(always)]
-    fn settle(&mut self, moved: u64) -> Result<u64, Why> {
-        let bytes = match self.calls.timed.is_empty() {
-            true => moved,
-            false => self.op.settle(&mut self.hand.data, &self.progress)?,
-        };
+    fn settle(&mut self, progress: &Progress) -> Result<u64, Why> {
+        let bytes = self.op.settle(&mut self.hand.data, progress)?;
         self.op.check(self.fs.as_ref(), &self.hand.data)?;
         Ok(bytes)
     }
@@ -329,29 +324,35 @@ impl<O> ItemRunner<O> {
     }
 }
 
-/// A worker's items as a program: the intended start of an operation is all that is known
-/// of it besides the item, which is prepared.
-impl<O: ItemOp> Program for ItemRunner<O> {
+/// A worker's items as a program, on the runner's file system in the form that the loop knows: the
+/// intended start of an operation is all that is known of it besides the item, which is prepared.
+struct Items<'r, O, F: ?Sized> {
+    runner: &'r mut ItemRunner<O>,
+    fs: &'r F,
+}
+
+impl<O: ItemOp, F: Fs + ?Sized> Program for Items<'_, O, F> {
     type Operation = Option<Nanos>;
-    type Outcome = Result<u64, FailureKind>;
+    type Outcome = Result<Progress, FailureKind>;
 
     #[inline(always)]
     fn next(&mut self, gate: &Gate, _meter: &mut Meter) -> Next<Option<Nanos>> {
-        if self.issued >= self.limit || gate.closed(self.now) {
-            return Next::End(self.issued >= self.limit);
+        let runner = &mut *self.runner;
+        if runner.issued >= runner.limit || gate.closed(runner.now) {
+            return Next::End(runner.issued >= runner.limit);
         }
-        let intended = self.intended(gate);
-        let index = self.visit.index(self.issued);
-        if self.calls.opens.is_some() {
+        let intended = runner.intended(gate);
+        let index = runner.visit.index(runner.issued);
+        if runner.calls.opens.is_some() {
             let begun = gate.clock.now();
-            self.prepare(index);
+            runner.prepare(index);
             // Opening the file is not part of the worker's time.
             gate.waits.add(begun, gate.clock.now());
         } else {
-            self.prepare(index);
+            runner.prepare(index);
         }
-        if !self.op.may_act() {
-            self.failed = true;
+        if !runner.op.may_act() {
+            runner.failed = true;
             return Next::End(false);
         }
         Next::Operation(intended)
@@ -370,59 +371,57 @@ impl<O: ItemOp> Program for ItemRunner<O> {
 
     #[inline(always)]
     fn put_back(&mut self, intended: Option<Nanos>) {
-        self.due = intended;
+        self.runner.due = intended;
     }
 
     #[inline(always)]
-    fn perform(&mut self, _intended: &Option<Nanos>, _gate: &Gate) -> Result<u64, FailureKind> {
-        if let Some(call) = &self.only_name {
-            let (path, other) = self.op.paths();
+    fn perform(&mut self, _intended: &Option<Nanos>, _gate: &Gate) -> Self::Outcome {
+        let runner = &mut *self.runner;
+        if let Some(call) = &runner.only_name {
+            let (path, other) = runner.op.paths();
             self.fs.call(call, Operands::paths(path, other))?;
-            return Ok(0);
+            return Ok(Progress::default());
         }
-        if let Some(done) = self.op.own(self.fs.as_ref()) {
-            return done;
+        if let Some(done) = runner.op.own(self.fs) {
+            return done.map(Progress::done);
         }
-        self.progress = perform(
-            self.fs.as_ref(),
-            &self.calls.timed,
-            (self.calls.length, self.op.paths()),
-            &mut self.hand,
-        );
-        self.progress.outcome()
+        let (calls, paths) = (&runner.calls, runner.op.paths());
+        let of_calls = (calls.length, paths);
+        let progress = perform(self.fs, &calls.timed, of_calls, &mut runner.hand);
+        progress.outcome().map(|_| progress)
     }
 
     #[inline(always)]
     fn ended(
         &mut self,
         intended: Option<Nanos>,
-        outcome: Result<u64, FailureKind>,
+        outcome: Self::Outcome,
         (start, end): (Nanos, Nanos),
         gate: &Gate,
         meter: &mut Meter,
     ) {
-        self.issued += 1;
-        self.now = end;
+        let runner = &mut *self.runner;
+        runner.issued += 1;
+        runner.now = end;
         let span = Span::due(intended, start, end);
-        let went_well = outcome.is_ok();
-        let mut result = match outcome {
-            Ok(moved) => self.settle(moved),
-            Err(kind) => Err((kind, String::new())),
+        let mut result = match &outcome {
+            Ok(progress) => runner.settle(progress),
+            Err(kind) => Err((*kind, String::new())),
         };
-        if self.calls.opens.is_some() {
-            let closed = self.close();
+        if runner.calls.opens.is_some() {
+            let closed = runner.close();
             gate.waits.add(end, gate.clock.now());
             result = result.and_then(|bytes| closed.map(|()| bytes));
         }
         match result {
             Ok(bytes) => meter.done(0, span, bytes),
             Err(why) => {
-                let failure = self.failure(None, why);
+                let failure = runner.failure(None, why);
                 meter.failed(0, span, failure);
             }
         }
-        if !self.calls.second.is_empty() && went_well {
-            self.second_step(gate, meter);
+        if !runner.calls.second.is_empty() && outcome.is_ok() {
+            runner.second_step(gate, meter);
         }
     }
 }
@@ -434,6 +433,19 @@ impl<O: ItemOp> ItemRunner<O> {
         self.failed = true;
         let path = path.unwrap_or(self.op.paths().0);
         Failure::new(self.kind, path.to_string_lossy(), kind).with(detail)
+    }
+
+    /// Runs one operation at a time; returns whether the gate is still open. System calls are made by a
+    /// loop of their own, which knows their executor.
+    fn one_by_one(&mut self, gate: &Gate, meter: &mut Meter) -> bool {
+        let fs = Arc::clone(&self.fs);
+        match (fs.as_ref() as &dyn Any).downcast_ref::<PosixFs>() {
+            Some(fs) => one_by_one(&mut Items { runner: self, fs }, gate, meter),
+            None => {
+                let fs = fs.as_ref();
+                one_by_one(&mut Items { runner: self, fs }, gate, meter)
+            }
+        }
     }
 
     fn second_step(&mut self, gate: &Gate, meter: &mut Meter) {
@@ -465,7 +477,7 @@ impl<O: ItemOp> Runner for ItemRunner<O> {
             flight.run(self, gate, meter);
             self.flight = Some(flight);
         } else {
-            one_by_one(self, gate, meter);
+            self.one_by_one(gate, meter);
         }
         self.count_unissued(gate, meter);
         match &self.after {
@@ -573,8 +585,8 @@ fn buffer(length: u64, op: OpKind) -> Result<AlignedBuffer, Failure> {
 
 /// Makes the calls of an operation. Timed.
 #[inline(always)]
-fn perform(
-    fs: &dyn Fs,
+fn perform<F: Fs + ?Sized>(
+    fs: &F,
     parts: &[rbench_core::Part],
     (length, paths): (u64, (&CStr, &CStr)),
     hand: &mut Hand,

@@ -249,7 +249,7 @@ impl SmallFile {
         Ok(())
     }
 
-    fn move_file(&mut self, fs: &dyn Fs) -> Result<u64, FailureKind> {
+    fn move_file<F: Fs + ?Sized>(&mut self, fs: &F) -> Result<u64, FailureKind> {
         let mode = match (self.write, self.mapped) {
             (false, _) => OpenFlags::READ,
             (true, false) => OpenFlags::WRITE,
@@ -266,7 +266,7 @@ impl SmallFile {
         Ok(self.size)
     }
 
-    fn transfer_mapped(&mut self, fs: &dyn Fs, fd: i32) -> Result<(), FailureKind> {
+    fn transfer_mapped<F: Fs + ?Sized>(&mut self, fs: &F, fd: i32) -> Result<(), FailureKind> {
         if self.write {
             fs.on_file(Call::Truncate(By::File, self.size), fd)?;
         }
@@ -319,7 +319,7 @@ impl ItemOp for SmallFile {
         self.announced
     }
 
-    fn own(&mut self, fs: &dyn Fs) -> Option<Result<u64, FailureKind>> {
+    fn own<F: Fs + ?Sized>(&mut self, fs: &F) -> Option<Result<u64, FailureKind>> {
         let done = self.move_file(fs);
         if let (true, Err(_), Some(log)) = (self.write, &done, &self.log) {
             log.written(false, self.whole());

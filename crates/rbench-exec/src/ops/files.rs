@@ -148,6 +148,7 @@ struct Reader {
 }
 
 impl ItemOp for Reader {
+    #[inline(always)]
     fn aim(&mut self, index: u64) {
         self.places.item(index);
         if let Some(expected) = &mut self.expected {

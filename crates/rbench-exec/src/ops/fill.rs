@@ -60,7 +60,7 @@ impl ItemOp for Fill {
         (self.places.current(), c"")
     }
 
-    fn own(&mut self, fs: &dyn Fs) -> Option<Result<u64, FailureKind>> {
+    fn own<F: Fs + ?Sized>(&mut self, fs: &F) -> Option<Result<u64, FailureKind>> {
         let mut rest = &self.paths[..];
         while let Ok(path) = CStr::from_bytes_until_nul(rest) {
             if let Err(errno) = fs.call(&self.call, Operands::path(path)) {

@@ -14,7 +14,6 @@ use rbench_sys::{Fs, NullFs};
 use super::{ItemOp, ItemRunner, Visit};
 use crate::meter::{LaneKind, Meter};
 use crate::pace::Gate;
-use crate::single::one_by_one;
 
 /// Mean time of an operation.
 const SERVICE: Nanos = Nanos(100_000_000);
@@ -36,7 +35,7 @@ impl ItemOp for Serve {
         (c"", c"")
     }
 
-    fn own(&mut self, _fs: &dyn Fs) -> Option<Result<u64, FailureKind>> {
+    fn own<F: Fs + ?Sized>(&mut self, _fs: &F) -> Option<Result<u64, FailureKind>> {
         let share = self.random.as_mut().map_or(1.0, Stream::exponential);
         let time = Nanos((SERVICE.0 as f64 * share) as u64);
         self.clock.advance(self.worker, time);
@@ -104,7 +103,7 @@ fn response(workers: u32, load: f64, random: bool, shared: bool, count: u64) -> 
             meter,
         } = &mut servers[worker];
         runner.limit = runner.issued + 1;
-        assert!(one_by_one(runner, gate, meter));
+        assert!(runner.one_by_one(gate, meter));
         free[worker] = gate.clock.now();
     }
     let lanes = servers

@@ -248,8 +248,10 @@ fn continuous_integration_runs_every_stage() {
         .filter_map(|line| line.split_once("stages: "))
         .flat_map(|(_, stages)| stages.split([' ', '}']))
         .collect();
-    let listed = |array: &str| between(&script, array, ")").replace('"', " ");
-    let all = listed("readonly DEFAULT=(") + " " + &listed("readonly LANES=(");
+    let lists = ["FIRST=(", "BESIDE_UNIT=(", "LANES=("];
+    let lists =
+        lists.map(|list| between(&script, &format!("readonly {list}"), ")").replace('"', " "));
+    let all = lists.join(" ") + " unit";
     assert!(all.split_whitespace().count() > 10, "the stages were found");
     for stage in all.split_whitespace() {
         assert!(run.contains(&stage), "the workflow leaves out {stage}");

@@ -4,10 +4,8 @@
 //! The width of a bucket is at most 1/64 (1.6 %) of its values, or 16 ns below 2048 ns.
 //! Sums are exact in these buckets, in whatever order they are added up.
 
-use std::cmp::Ordering;
-
 use serde::de::Error as _;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::latency::{BUCKETS, HIGHEST, Latency, index_of, sums};
 use crate::units::Nanos;
@@ -29,85 +27,33 @@ fn bucket_of(value: Nanos) -> usize {
 const HEAT_DROPPED: u32 = 8;
 
 /// Latencies of a stretch of time, with room for the buckets in use only.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct CoarseLatency {
-    /// Sum of the values in ns; saturates.
-    #[serde(rename = "sum_ns")]
-    sum: u64,
-    #[serde(rename = "max_ns")]
-    max: Nanos,
-    #[serde(serialize_with = "as_pairs", deserialize_with = "ascending")]
-    counts: Counts,
-}
+///
+/// Packed, it is a row of numbers: the sum of the values in ns, which saturates; the largest value in
+/// ns; two numbers for each bucket in use, ascending; a zero. Those of a bucket are its distance from
+/// the previous one, at least 1 (the first is counted from the one before bucket 0), and its number
+/// of values. Almost all numbers of buckets take one byte. Without values nothing is held.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+pub struct CoarseLatency(Vec<u8>);
 
-fn as_pairs<S: Serializer>(counts: &Counts, serializer: S) -> Result<S::Ok, S::Error> {
-    let pairs: Vec<(u16, u64)> = counts.iter().collect();
-    pairs.serialize(serializer)
-}
+/// Length of a packed distribution without values.
+pub const PACKED_EMPTY: usize = 3;
 
-/// Reads counts of buckets that there are.
-fn ascending<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Counts, D::Error> {
-    let counts: Vec<(u16, u64)> = Vec::deserialize(deserializer)?;
-    let exists = |(bucket, n): &(u16, u64)| usize::from(*bucket) < COARSE_BUCKETS && *n > 0;
-    match counts.iter().all(exists) && counts.is_sorted_by(|(a, _), (b, _)| a < b) {
-        true => Ok(counts.into_iter().collect()),
-        false => Err(D::Error::custom("not the buckets of a distribution")),
-    }
-}
-
-/// The buckets in use, ascending. Each is two numbers in LEB128: the distance from the previous
-/// bucket, and the number of values. Almost all numbers take one byte.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-struct Counts(Vec<u8>);
-
-impl Counts {
-    fn iter(&self) -> impl Iterator<Item = (u16, u64)> + '_ {
-        let (mut bytes, mut bucket) = (self.0.as_slice(), 0);
-        std::iter::from_fn(move || {
-            bucket += take(&mut bytes)?;
-            Some((bucket as u16, take(&mut bytes)?))
-        })
-    }
-
-    /// The sum of both.
-    fn added(&self, other: &Counts) -> Counts {
-        if self.0.is_empty() {
-            return other.clone();
+impl<'de> Deserialize<'de> for CoarseLatency {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<CoarseLatency, D::Error> {
+        let packed: Vec<u8> = Vec::deserialize(deserializer)?;
+        let mut rest = packed.as_slice();
+        let exists = |bucket, n| (bucket < COARSE_BUCKETS && n > 0).then_some(());
+        let whole = unpack(&mut rest, exists).is_some() && packed.len() > PACKED_EMPTY;
+        match packed.is_empty() || whole && rest.is_empty() {
+            true => Ok(CoarseLatency(packed)),
+            false => Err(D::Error::custom("not a packed distribution")),
         }
-        let (mut mine, mut theirs) = (self.iter().peekable(), other.iter().peekable());
-        let next = || {
-            let order = match (mine.peek(), theirs.peek()) {
-                (Some((a, _)), Some((b, _))) => a.cmp(b),
-                (_, None) => Ordering::Less,
-                (None, _) => Ordering::Greater,
-            };
-            let mine = mine.next_if(|_| order.is_le());
-            let theirs = theirs.next_if(|_| order.is_ge());
-            match (mine, theirs) {
-                (Some((bucket, n)), Some((_, m))) => Some((bucket, n + m)),
-                (one, other) => one.or(other),
-            }
-        };
-        std::iter::from_fn(next).collect()
-    }
-}
-
-impl FromIterator<(u16, u64)> for Counts {
-    /// The buckets have to ascend.
-    fn from_iter<I: IntoIterator<Item = (u16, u64)>>(counts: I) -> Counts {
-        let (mut bytes, mut last) = (Vec::new(), 0);
-        for (bucket, n) in counts {
-            put(&mut bytes, u64::from(bucket - last));
-            put(&mut bytes, n);
-            last = bucket;
-        }
-        Counts(bytes)
     }
 }
 
 /// Appends a number in LEB128: seven bits at a time.
 #[inline(always)]
-pub fn put(bytes: &mut Vec<u8>, mut number: u64) {
+fn put(bytes: &mut Vec<u8>, mut number: u64) {
     while number > 0x7f {
         bytes.push(number as u8 | 0x80);
         number >>= 7;
@@ -117,7 +63,7 @@ pub fn put(bytes: &mut Vec<u8>, mut number: u64) {
 
 /// Takes a number in LEB128 off the front; `None` if there is none.
 #[inline(always)]
-pub fn take(bytes: &mut &[u8]) -> Option<u64> {
+fn take(bytes: &mut &[u8]) -> Option<u64> {
     let mut number = 0;
     for shift in (0..u64::BITS).step_by(7) {
         let (byte, rest) = bytes.split_first()?;
@@ -130,10 +76,93 @@ pub fn take(bytes: &mut &[u8]) -> Option<u64> {
     None
 }
 
+/// Appends a bucket; `end` is the one after the last.
+#[inline(always)]
+fn put_bucket(bytes: &mut Vec<u8>, end: &mut u16, (bucket, n): (u16, u64)) {
+    put(bytes, u64::from(bucket + 1 - *end));
+    put(bytes, n);
+    *end = bucket + 1;
+}
+
+/// Takes a bucket, or the zero after the last, off the front; `end` is the one after the last.
+#[inline(always)]
+fn take_bucket(bytes: &mut &[u8], end: &mut u16) -> Option<(u16, u64)> {
+    let distance = take(bytes).filter(|distance| *distance > 0)?;
+    *end += distance as u16;
+    Some((*end - 1, take(bytes)?))
+}
+
+/// Takes a packed distribution off the front and passes on the number of each bucket with its number
+/// of values. Returns the sum in ns and the largest value; `None` if the bytes are damaged or `each`
+/// returns `None`.
+#[inline(always)]
+pub fn unpack(
+    bytes: &mut &[u8],
+    mut each: impl FnMut(usize, u64) -> Option<()>,
+) -> Option<(u64, Nanos)> {
+    let (sum, max) = (take(bytes)?, Nanos(take(bytes)?));
+    let mut end = 0_usize;
+    loop {
+        let distance = usize::try_from(take(bytes)?).ok()?;
+        if distance == 0 {
+            return Some((sum, max));
+        }
+        end = end.checked_add(distance)?;
+        each(end - 1, take(bytes)?)?;
+    }
+}
+
+/// Takes a packed distribution off the front of both, and appends their sum to `to`. An end of the
+/// bytes counts as a distribution without values.
+pub fn pack_sum(one: &mut &[u8], other: &mut &[u8], to: &mut Vec<u8>) {
+    let number = |bytes: &mut &[u8]| take(bytes).unwrap_or(0);
+    put(to, number(one).saturating_add(number(other)));
+    put(to, number(one).max(number(other)));
+    let [mut of_one, mut of_other, mut end] = [0; 3];
+    let mut next_of_one = || take_bucket(one, &mut of_one);
+    let mut next_of_other = || take_bucket(other, &mut of_other);
+    let (mut a, mut b) = (next_of_one(), next_of_other());
+    while let Some((bucket, n)) = match (a, b) {
+        (Some((bucket, n)), Some((same, m))) if bucket == same => Some((bucket, n + m)),
+        (Some(a), Some(b)) => Some(a.min(b)),
+        (a, b) => a.or(b),
+    } {
+        put_bucket(to, &mut end, (bucket, n));
+        if a.is_some_and(|(first, _)| first == bucket) {
+            a = next_of_one();
+        }
+        if b.is_some_and(|(first, _)| first == bucket) {
+            b = next_of_other();
+        }
+    }
+    put(to, 0);
+}
+
 impl CoarseLatency {
+    /// `buckets` have to ascend.
+    fn new(sum: u64, max: Nanos, buckets: impl Iterator<Item = (u16, u64)>) -> CoarseLatency {
+        let (mut packed, mut end) = (Vec::new(), 0);
+        put(&mut packed, sum);
+        put(&mut packed, max.0);
+        buckets.for_each(|bucket| put_bucket(&mut packed, &mut end, bucket));
+        if end == 0 {
+            return CoarseLatency::default();
+        }
+        put(&mut packed, 0);
+        CoarseLatency(packed)
+    }
+
+    /// The sum and the largest value, and the rest.
+    fn head(&self) -> (u64, Nanos, &[u8]) {
+        let mut rest = self.0.as_slice();
+        let mut number = || take(&mut rest).unwrap_or(0);
+        let (sum, max) = (number(), Nanos(number()));
+        (sum, max, rest)
+    }
+
     /// True if there is no value.
     pub fn is_empty(&self) -> bool {
-        self.counts.0.is_empty()
+        self.0.is_empty()
     }
 
     /// Number of values.
@@ -143,12 +172,12 @@ impl CoarseLatency {
 
     /// The largest value, exact; zero when empty.
     pub fn max(&self) -> Nanos {
-        self.max
+        self.head().1
     }
 
     /// Sum of all values in ns; exact up to five hundred years, where it saturates.
     pub fn sum(&self) -> u64 {
-        self.sum
+        self.head().0
     }
 
     /// The value at `quantile` (0 to 1): the largest value of the bucket with the
@@ -161,40 +190,52 @@ impl CoarseLatency {
         for (bucket, n) in self.used() {
             seen += n;
             if seen >= wanted {
-                return highest_of(bucket).min(self.max);
+                return highest_of(bucket).min(self.max());
             }
         }
-        self.max
+        self.max()
     }
 
     /// Adds everything in `other`.
     pub fn merge(&mut self, other: &CoarseLatency) {
-        let CoarseLatency { counts, sum, max } = other;
-        self.sum = self.sum.saturating_add(*sum);
-        self.max = self.max.max(*max);
-        self.counts = self.counts.added(counts);
+        if self.is_empty() || other.is_empty() {
+            self.0.extend_from_slice(&other.0);
+            return;
+        }
+        let mut sum = Vec::with_capacity(self.0.len() + other.0.len());
+        pack_sum(&mut self.0.as_slice(), &mut other.0.as_slice(), &mut sum);
+        self.0 = sum;
     }
 
     /// The buckets in use as (number, number of values), ascending.
     pub fn used(&self) -> impl Iterator<Item = (u16, u64)> + '_ {
-        self.counts.iter()
+        let ((_, _, mut rest), mut end) = (self.head(), 0);
+        std::iter::from_fn(move || take_bucket(&mut rest, &mut end))
     }
 
-    /// The buckets in use as bytes, for [`take`]: the distance from the previous bucket, then the
-    /// number of values.
-    pub fn packed(&self) -> &[u8] {
-        &self.counts.0
+    /// Appends it to `bytes`, packed.
+    pub fn pack(&self, bytes: &mut Vec<u8>) {
+        match self.is_empty() {
+            true => bytes.extend([0; PACKED_EMPTY]),
+            false => bytes.extend_from_slice(&self.0),
+        }
+    }
+
+    /// Takes a packed distribution off the front; an end of the bytes counts as one without values.
+    pub fn unpack(bytes: &mut &[u8]) -> CoarseLatency {
+        let all = *bytes;
+        let _ = unpack(bytes, |_, _| Some(()));
+        match all.len() - bytes.len() {
+            0..=PACKED_EMPTY => CoarseLatency::default(),
+            length => CoarseLatency(all[..length].to_vec()),
+        }
     }
 
     /// Builds a distribution from the result of a reduction: the counts of the buckets
     /// from `first` on, the sum of the values in ns, the largest value.
     pub fn from_dense(first: usize, counts: &[u64], sum: u64, max: Nanos) -> CoarseLatency {
         let used = (first..COARSE_BUCKETS).zip(counts).filter(|(_, n)| **n > 0);
-        CoarseLatency {
-            counts: used.map(|(bucket, n)| (bucket as u16, *n)).collect(),
-            sum,
-            max,
-        }
+        CoarseLatency::new(sum, max, used.map(|(bucket, n)| (bucket as u16, *n)))
     }
 
     /// For a heat map: (lowest value, values) of the buckets in use, four to a power of two (256 ns
@@ -220,10 +261,11 @@ impl CoarseLatency {
         if self.is_empty() {
             return Latency::default();
         }
+        let (sum, max, _) = self.head();
         let mut counts = vec![0; BUCKETS];
         let (mut squares, mut above) = (0_u128, 0);
         for (bucket, n) in self.used() {
-            let value = highest_of(bucket).min(self.max);
+            let value = highest_of(bucket).min(max);
             squares += u128::from(value.0) * u128::from(value.0) * u128::from(n);
             match counts.get_mut(index_of(value.0)) {
                 Some(count) if value <= HIGHEST => *count += n,
@@ -231,9 +273,9 @@ impl CoarseLatency {
             }
         }
         let lowest = self.used().next();
-        let lowest = lowest.map_or(self.max, |(bucket, _)| highest_of(bucket));
-        let sums = sums(above, [u128::from(self.sum), squares]);
-        let extremes = (lowest.min(self.max).0, self.max.0);
+        let lowest = lowest.map_or(max, |(bucket, _)| highest_of(bucket));
+        let sums = sums(above, [u128::from(sum), squares]);
+        let extremes = (lowest.min(max).0, max.0);
         // All buckets lie between the extremes.
         Latency::from_parts(0, &counts, sums, extremes).unwrap_or_default()
     }
@@ -284,11 +326,8 @@ impl CoarseRecorder {
         let first = span.start;
         let held = &mut self.counts[span];
         let used = (first..).zip(held.iter()).filter(|(_, n)| **n > 0);
-        let taken = CoarseLatency {
-            counts: used.map(|(b, n)| (b as u16, u64::from(*n))).collect(),
-            sum: self.sum,
-            max: self.max,
-        };
+        let used = used.map(|(bucket, n)| (bucket as u16, u64::from(*n)));
+        let taken = CoarseLatency::new(self.sum, self.max, used);
         held.fill(0);
         (self.sum, self.min, self.max) = (0, Nanos(u64::MAX), Nanos(0));
         taken
@@ -328,14 +367,6 @@ mod tests {
         }
 
         #[test]
-        fn only_buckets_that_there_are_are_read(counts in prop::collection::vec((0..3_000_u16, 0..3_u64), 0..4)) {
-            let fits = counts.iter().all(|(bucket, n)| usize::from(*bucket) < COARSE_BUCKETS && *n > 0);
-            let ascends = counts.windows(2).all(|pair| pair[0].0 < pair[1].0);
-            let read: Option<CoarseLatency> = decode(&encode(&(7_u64, 9_u64, &counts)));
-            prop_assert_eq!(read.is_some(), fits && ascends);
-        }
-
-        #[test]
         fn a_quantile_is_at_most_a_bucket_above_the_exact_one(
             mut values in prop::collection::vec(latency(), 1..200),
             q in 0.0_f64..=1.0,
@@ -366,6 +397,28 @@ mod tests {
             let again = CoarseLatency::from_dense(0, &dense, coarse.sum(), coarse.max());
             prop_assert_eq!(again, coarse);
         }
+    }
+
+    #[test]
+    fn what_is_no_packed_distribution_is_refused() {
+        let read = |packed: &[u8]| decode::<CoarseLatency>(&encode(&packed));
+        let packed = recorded(&[1, 1, 70_000]).0;
+        assert_eq!(read(&packed), Some(recorded(&[1, 1, 70_000])));
+        (1..packed.len()).for_each(|cut| assert_eq!(read(&packed[..cut]), None, "{cut}"));
+        assert_eq!(read(&[&packed[..], &[0]].concat()), None);
+        assert_eq!(
+            read(&[0; PACKED_EMPTY]),
+            None,
+            "without values nothing is held"
+        );
+        assert_eq!(read(&[7, 7, 1, 0, 0]), None, "a bucket without values");
+        let bucket = |number: usize| {
+            let mut packed = vec![7, 7];
+            put(&mut packed, number as u64 + 1);
+            [&packed[..], &[1, 0]].concat()
+        };
+        assert!(read(&bucket(COARSE_BUCKETS - 1)).is_some());
+        assert_eq!(read(&bucket(COARSE_BUCKETS)), None);
     }
 
     #[test]

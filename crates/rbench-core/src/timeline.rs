@@ -7,9 +7,11 @@
 //! enough to fill them. Bins that are not wider than an interval never cross its end. So
 //! the part of an interval that a worker hands over is exact.
 
+use std::ops::Range;
+
 use serde::{Deserialize, Serialize};
 
-use crate::coarse::{CoarseLatency, CoarseRecorder};
+use crate::coarse::{self, CoarseLatency, CoarseRecorder, PACKED_EMPTY};
 use crate::units::Nanos;
 
 /// Most bins that a timeline holds.
@@ -75,6 +77,70 @@ impl Latencies {
     pub fn merge(&mut self, other: &Latencies) {
         merge!(self, other => Latencies { merge: service response; });
     }
+
+    fn pack(&self, bytes: &mut Vec<u8>) {
+        self.service.pack(bytes);
+        self.response.pack(bytes);
+    }
+
+    fn unpack(mut bytes: &[u8]) -> Latencies {
+        Latencies {
+            service: CoarseLatency::unpack(&mut bytes),
+            response: CoarseLatency::unpack(&mut bytes),
+        }
+    }
+}
+
+/// The latencies of slices in one buffer, up to the last slice with any. Each slice is its packed
+/// service times and response times.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+struct Slices {
+    bytes: Vec<u8>,
+    /// End of each slice in the buffer.
+    ends: Vec<usize>,
+}
+
+impl Slices {
+    fn start(&self, slice: usize) -> usize {
+        slice.checked_sub(1).map_or(0, |before| self.ends[before])
+    }
+
+    fn packed(&self, slice: usize) -> &[u8] {
+        match self.ends.get(slice) {
+            Some(end) => &self.bytes[self.start(slice)..*end],
+            None => &[0; 2 * PACKED_EMPTY],
+        }
+    }
+
+    fn get(&self, slice: usize) -> Latencies {
+        Latencies::unpack(self.packed(slice))
+    }
+
+    fn push_sum(&mut self, mut one: &[u8], mut other: &[u8]) {
+        coarse::pack_sum(&mut one, &mut other, &mut self.bytes);
+        coarse::pack_sum(&mut one, &mut other, &mut self.bytes);
+        self.ends.push(self.bytes.len());
+    }
+
+    fn add(&mut self, slice: usize, latencies: &Latencies) {
+        if *latencies == Latencies::default() {
+            return;
+        }
+        while self.ends.len() <= slice {
+            self.push_sum(&[], &[]);
+        }
+        let mut sum = self.get(slice);
+        sum.merge(latencies);
+        let before = self.ends[slice];
+        let behind = self.bytes.split_off(before);
+        self.bytes.truncate(self.start(slice));
+        sum.pack(&mut self.bytes);
+        let after = self.bytes.len();
+        self.bytes.extend(behind);
+        for end in &mut self.ends[slice..] {
+            *end = *end - before + after;
+        }
+    }
 }
 
 /// A stretch in which nothing ended.
@@ -106,7 +172,7 @@ fn longest(gaps: impl Iterator<Item = Gap>) -> Option<Gap> {
 pub struct Timeline {
     scale: Scale,
     bins: Vec<Bin>,
-    slices: Vec<Latencies>,
+    slices: Slices,
 }
 
 /// Width of bins: the interval times 2^`power`.
@@ -159,7 +225,7 @@ impl Timeline {
         Timeline {
             scale: Scale::of(interval),
             bins: Vec::new(),
-            slices: Vec::new(),
+            slices: Slices::default(),
         }
     }
 
@@ -171,8 +237,8 @@ impl Timeline {
 
     /// Adds the latencies of operations that ended around `at`.
     pub fn record_latencies(&mut self, at: Nanos, latencies: &Latencies) {
-        let index = self.reach(at) / SLICE_BINS;
-        self.slices[index].merge(latencies);
+        let slice = self.reach(at) / SLICE_BINS;
+        self.slices.add(slice, latencies);
     }
 
     /// The bin of `at`, which is created if necessary.
@@ -184,17 +250,22 @@ impl Timeline {
         if index >= self.bins.len() {
             self.bins.resize(index + 1, Bin::default());
         }
-        let slices = self.bins.len().div_ceil(SLICE_BINS);
-        if slices > self.slices.len() {
-            self.slices.resize(slices, Latencies::default());
-        }
         index
     }
 
     fn double(&mut self) {
         self.scale.power += 1;
-        self.bins = pairs(&self.bins, |bin, next| bin.merge(*next));
-        self.slices = pairs(&self.slices, Latencies::merge);
+        let bins = self.bins.chunks(2).map(|pair| {
+            let mut sum = pair[0];
+            pair[1..].iter().for_each(|bin| sum.merge(*bin));
+            sum
+        });
+        self.bins = bins.collect();
+        let slices = std::mem::take(&mut self.slices);
+        for first in (0..slices.ends.len()).step_by(2) {
+            let pair = [first, first + 1].map(|slice| slices.packed(slice));
+            self.slices.push_sum(pair[0], pair[1]);
+        }
     }
 
     /// The bin of an instant after the common start, in timelines of that interval and
@@ -219,7 +290,8 @@ impl Timeline {
     /// Frees unused room.
     pub fn shrink(&mut self) {
         self.bins.shrink_to_fit();
-        self.slices.shrink_to_fit();
+        self.slices.bytes.shrink_to_fit();
+        self.slices.ends.shrink_to_fit();
     }
 
     /// Adds everything in `other`, which has the same interval.
@@ -235,12 +307,14 @@ impl Timeline {
         } = other;
         if self.bins.len() < bins.len() {
             self.bins.resize(bins.len(), Bin::default());
-            self.slices.resize(slices.len(), Latencies::default());
         }
         let both = self.bins.iter_mut().zip(bins);
         both.for_each(|(mine, theirs)| mine.merge(theirs));
-        let both = self.slices.iter_mut().zip(&slices);
-        both.for_each(|(mine, theirs)| mine.merge(theirs));
+        let mine = std::mem::take(&mut self.slices);
+        for slice in 0..mine.ends.len().max(slices.ends.len()) {
+            self.slices
+                .push_sum(mine.packed(slice), slices.packed(slice));
+        }
     }
 
     /// The interval, whose fractions or multiples the bins are.
@@ -265,18 +339,19 @@ impl Timeline {
     }
 
     /// Start, bin and latencies of each slice, from the common start on.
-    pub fn slices(&self) -> impl Iterator<Item = (Nanos, Bin, &Latencies)> {
-        let slices = self.bins.chunks(SLICE_BINS).zip(&self.slices);
-        slices.enumerate().map(|(i, (bins, latencies))| {
+    pub fn slices(&self) -> impl Iterator<Item = (Nanos, Bin, Latencies)> {
+        self.bins.chunks(SLICE_BINS).enumerate().map(|(i, bins)| {
             let mut all = Bin::default();
             bins.iter().for_each(|bin| all.merge(*bin));
-            (self.scale.start(i * SLICE_BINS), all, latencies)
+            (self.scale.start(i * SLICE_BINS), all, self.slices.get(i))
         })
     }
 
-    /// The latencies of a slice, if it exists.
-    pub fn latencies(&self, slice: usize) -> Option<&Latencies> {
-        self.slices.get(slice)
+    /// The packed service times and response times of these slices ([`coarse::unpack`]), one slice
+    /// after the other; slices behind the last have none.
+    pub fn packed_latencies(&self, slices: Range<usize>) -> Vec<u8> {
+        let packed: Vec<&[u8]> = slices.map(|slice| self.slices.packed(slice)).collect();
+        packed.concat()
     }
 
     /// The first instant of a bin.
@@ -309,15 +384,14 @@ impl Timeline {
         let fits = bins.len() <= BINS && power >= narrowest.power;
         fits.then(|| Timeline {
             scale: Scale { power, ..narrowest },
-            slices: vec![Latencies::default(); bins.len().div_ceil(SLICE_BINS)],
+            slices: Slices::default(),
             bins,
         })
     }
 
-    /// Sets the latencies of the slices, from the first on.
-    pub fn set_latencies(&mut self, latencies: Vec<Latencies>) {
-        let places = self.slices.iter_mut().zip(latencies);
-        places.for_each(|(place, found)| *place = found);
+    /// Adds latencies to a slice.
+    pub fn add_latencies(&mut self, slice: usize, latencies: &Latencies) {
+        self.slices.add(slice, latencies);
     }
 
     /// Items done up to `at` after the common start, in a phase whose last operation ended
@@ -366,8 +440,8 @@ impl Timeline {
     pub fn intervals(&self) -> Vec<(Nanos, Bin, Latencies)> {
         let halved = -(self.scale.power + SLICE_BINS.ilog2() as i32);
         let together = u32::try_from(halved).map_or(1, |halved| 1 << halved);
-        let slices: Vec<(Nanos, Bin, &Latencies)> = self.slices().collect();
-        let join = |slices: &[(Nanos, Bin, &Latencies)]| {
+        let slices: Vec<(Nanos, Bin, Latencies)> = self.slices().collect();
+        let join = |slices: &[(Nanos, Bin, Latencies)]| {
             let (mut bin, mut latencies) = (Bin::default(), Latencies::default());
             for (_, part, parts) in slices {
                 bin.merge(*part);
@@ -382,16 +456,6 @@ impl Timeline {
     pub fn interval_width_s(&self) -> f64 {
         self.slice_width_s().max(self.scale.interval.as_secs_f64())
     }
-}
-
-/// Merges pairs of neighbours.
-fn pairs<T: Clone>(all: &[T], merge: impl Fn(&mut T, &T)) -> Vec<T> {
-    let joined = all.chunks(2).map(|pair| {
-        let mut first = pair[0].clone();
-        pair.iter().skip(1).for_each(|next| merge(&mut first, next));
-        first
-    });
-    joined.collect()
 }
 
 /// A worker's operations in an interval, or a part of them.

@@ -530,6 +530,7 @@ fn extremes(merged: &Merged, frame: &Frame) -> Vec<u64> {
         let (min, max) = latency.extremes();
         words.extend([!min, max]);
     }
+    words.reserve(2 * frame.bins);
     for index in 0..frame.bins {
         let bin = lane.timeline.bins().get(index).copied().unwrap_or_default();
         words.extend([!bin.first.0, bin.last.0]);

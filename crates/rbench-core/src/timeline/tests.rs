@@ -19,7 +19,7 @@ fn a_long_run_keeps_at_most_1024_bins_and_loses_nothing() {
     let line = recorded(&times);
     assert!(line.bins().len() <= BINS && line.bins().len() > BINS / 2 - 1);
     assert_eq!(line.bins().iter().map(|b| b.items).sum::<u64>(), 5000);
-    let of_slices = |of: fn(&Latencies) -> u64| line.slices().map(|(_, _, l)| of(l)).sum::<u64>();
+    let of_slices = |of: fn(&Latencies) -> u64| line.slices().map(|(_, _, l)| of(&l)).sum::<u64>();
     assert_eq!(of_slices(|l| l.service.count()), 5000);
     assert_eq!(of_slices(|l| l.response.count()), 5000);
 }

@@ -8,7 +8,7 @@
 use std::ops::Range;
 
 use rbench_comm::Combine;
-use rbench_core::coarse::{COARSE_BUCKETS, CoarseLatency, put, take};
+use rbench_core::coarse::{self, COARSE_BUCKETS, CoarseLatency};
 use rbench_core::timeline::{Latencies, SLICE_BINS, Timeline};
 use rbench_core::{Nanos, Rank};
 
@@ -45,51 +45,31 @@ pub async fn reduce(
     own: &Timeline,
     buckets: &Buckets,
     bins: usize,
-    total: Option<&mut Timeline>,
+    mut total: Option<&mut Timeline>,
 ) -> Result<(), ExecError> {
     let each = 2 + buckets.service.len() + buckets.response.len();
     let at_a_time = (WORDS / each).max(1);
     let slices = bins.div_ceil(SLICE_BINS);
-    let mut found = Vec::with_capacity(if total.is_some() { slices } else { 0 });
     for first in (0..slices).step_by(at_a_time) {
         let step = first..(first + at_a_time).min(slices);
-        let count = step.len();
-        let of_host = group.host.gather(Rank(0), message(own, step));
+        let of_host = group
+            .host
+            .gather(Rank(0), own.packed_latencies(step.clone()));
         let Some(of_host) = group.quietly(of_host).await? else {
             continue;
         };
-        let (sums, maxima) = words(&of_host, buckets, count).ok_or_else(garbled)?;
+        let (sums, maxima) = words(&of_host, buckets, step.len()).ok_or_else(garbled)?;
         let sums = group.leaders.reduce(Rank(0), Combine::Sum, sums);
         let sums = group.quietly(sums).await?;
         let maxima = group.leaders.reduce(Rank(0), Combine::Max, maxima);
-        if let Some((sums, maxima)) = sums.zip(group.quietly(maxima).await?) {
-            unpack(buckets, count, &sums, &maxima, &mut found);
+        let all = sums.zip(group.quietly(maxima).await?);
+        match (all, &mut total) {
+            (Some((sums, maxima)), Some(total)) => add(step, buckets, &sums, &maxima, total),
+            (None, None) => {}
+            _ => return Err(garbled()),
         }
-    }
-    match total {
-        Some(total) if found.len() == slices => total.set_latencies(found),
-        Some(_) => return Err(garbled()),
-        None => {}
     }
     Ok(())
-}
-
-/// The message of a rank. For each latency of these slices: the sum and the maximum in ns and the
-/// length of the packed buckets, in LEB128, then these buckets.
-fn message(line: &Timeline, slices: Range<usize>) -> Vec<u8> {
-    let none = Latencies::default();
-    let mut message = Vec::new();
-    for slice in slices {
-        let Latencies { service, response } = line.latencies(slice).unwrap_or(&none);
-        for latency in [service, response] {
-            let packed = latency.packed();
-            put(&mut message, latency.sum());
-            put(&mut message, latency.max().0);
-            put(&mut message, packed.len() as u64);
-            message.extend_from_slice(packed);
-        }
-    }
-    message
 }
 
 /// Returns the sums and the maxima of `slices` slices over the ranks of a host; `None` if a message
@@ -105,18 +85,14 @@ fn words(ranks: &[Vec<u8>], buckets: &Buckets, slices: usize) -> Option<(Vec<u64
                 let (sum, rest) = left.split_first_mut()?;
                 let (counts, rest) = rest.split_at_mut(buckets.len());
                 left = rest;
-                *sum = sum.saturating_add(take(&mut rank)?);
+                let (total, most) = coarse::unpack(&mut rank, |bucket, n| {
+                    let count = counts.get_mut(bucket.checked_sub(buckets.start)?)?;
+                    *count = count.checked_add(n)?;
+                    Some(())
+                })?;
+                *sum = sum.saturating_add(total);
                 let max = maxima.next()?;
-                *max = take(&mut rank)?.max(*max);
-                let length = usize::try_from(take(&mut rank)?).ok()?;
-                let mut packed = rank.split_off(..length)?;
-                let mut bucket = 0_u64;
-                while !packed.is_empty() {
-                    bucket = bucket.checked_add(take(&mut packed)?)?;
-                    let place = bucket.checked_sub(buckets.start as u64)?;
-                    let count = counts.get_mut(place as usize)?;
-                    *count = count.checked_add(take(&mut packed)?)?;
-                }
+                *max = most.0.max(*max);
             }
         }
         if !rank.is_empty() {
@@ -126,12 +102,13 @@ fn words(ranks: &[Vec<u8>], buckets: &Buckets, slices: usize) -> Option<(Vec<u64
     Some((sums, maxima))
 }
 
-fn unpack(
+/// Adds these latencies of slices to the timeline.
+fn add(
+    slices: Range<usize>,
     buckets: &Buckets,
-    count: usize,
     sums: &[u64],
     maxima: &[u64],
-    found: &mut Vec<Latencies>,
+    total: &mut Timeline,
 ) {
     let (mut sums, mut maxima) = (Words(sums), Words(maxima));
     let mut latency = |buckets: &Range<usize>| {
@@ -140,11 +117,12 @@ fn unpack(
         let [max] = maxima.array();
         CoarseLatency::from_dense(buckets.start, counts, sum, Nanos(max))
     };
-    for _ in 0..count {
-        found.push(Latencies {
+    for slice in slices {
+        let latencies = Latencies {
             service: latency(&buckets.service),
             response: latency(&buckets.response),
-        });
+        };
+        total.add_latencies(slice, &latencies);
     }
 }
 
@@ -164,11 +142,13 @@ mod tests {
         line.finish()
     }
 
-    fn read(messages: &[Vec<u8>], buckets: &Buckets, slices: usize) -> Option<Vec<Latencies>> {
+    fn read(messages: &[Vec<u8>], buckets: &Buckets, line: &Timeline) -> Option<Timeline> {
+        let slices = line.bins().len().div_ceil(SLICE_BINS);
         let (sums, maxima) = words(messages, buckets, slices)?;
-        let mut found = Vec::new();
-        unpack(buckets, slices, &sums, &maxima, &mut found);
-        Some(found)
+        let bins = line.bins().to_vec();
+        let mut total = Timeline::from_bins(line.interval(), line.power(), bins)?;
+        add(0..slices, buckets, &sums, &maxima, &mut total);
+        Some(total)
     }
 
     #[test]
@@ -180,16 +160,21 @@ mod tests {
             response: 0..end,
         };
         let all = buckets(COARSE_BUCKETS);
-        let twice = (0..slices).map(|slice| {
-            let mut sum = line.latencies(slice).cloned().unwrap_or_default();
-            sum.merge(&sum.clone());
-            sum
-        });
-        let message = message(&line, 0..slices);
-        let found = read(&[message.clone(), message.clone()], &all, slices);
-        assert_eq!(found, Some(twice.collect()));
+        let message = line.packed_latencies(0..slices);
+        assert_eq!(
+            read(std::slice::from_ref(&message), &all, &line).as_ref(),
+            Some(&line)
+        );
+        let mut twice = line.clone();
+        for (slice, (_, _, latencies)) in line.slices().enumerate() {
+            twice.add_latencies(slice, &latencies);
+        }
+        assert_eq!(
+            read(&[message.clone(), message.clone()], &all, &line),
+            Some(twice)
+        );
         let refused = |message: &[u8], buckets: &Buckets| {
-            assert_eq!(read(&[message.to_vec()], buckets, slices), None);
+            assert_eq!(read(&[message.to_vec()], buckets, &line), None);
         };
         (0..message.len()).for_each(|cut| refused(&message[..cut], &all));
         refused(&[&message[..], &[0]].concat(), &all);

@@ -99,7 +99,7 @@ pub(super) fn rows(timeline: &Timeline, open_loop: bool) -> Vec<TimelineRow> {
             p50_ns,
             p99_ns,
             max_ns,
-        } = SliceTimes::of(service);
+        } = SliceTimes::of(&service);
         TimelineRow {
             t_s: start.as_secs_f64(),
             items: bin.items,
@@ -108,7 +108,7 @@ pub(super) fn rows(timeline: &Timeline, open_loop: bool) -> Vec<TimelineRow> {
             max_ns,
             p50_ns,
             p99_ns,
-            response: open_loop.then(|| SliceTimes::of(response)),
+            response: open_loop.then(|| SliceTimes::of(&response)),
             heat: service
                 .heat()
                 .into_iter()

@@ -4,8 +4,7 @@
 //! The width of a bucket is at most 1/64 (1.6 %) of its values, or 16 ns below 2048 ns.
 //! Sums are exact in these buckets, in whatever order they are added up.
 
-use serde::de::Error as _;
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 
 use crate::latency::{BUCKETS, HIGHEST, Latency, index_of, sums};
 use crate::units::Nanos;
@@ -28,28 +27,58 @@ const HEAT_DROPPED: u32 = 8;
 
 /// Latencies of a stretch of time, with room for the buckets in use only.
 ///
-/// Packed, it is a row of numbers: the sum of the values in ns, which saturates; the largest value in
-/// ns; two numbers for each bucket in use, ascending; a zero. Those of a bucket are its distance from
-/// the previous one, at least 1 (the first is counted from the one before bucket 0), and its number
-/// of values. Almost all numbers of buckets take one byte. Without values nothing is held.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+/// It is held packed, as numbers in LEB128: the sum of the values in ns, which saturates; the largest
+/// value in ns; two numbers for each bucket in use, ascending; a zero. Those of a bucket are its
+/// distance from the previous one, at least 1 (the first is counted from the one before bucket 0),
+/// and its number of values. Almost all numbers of buckets take one byte. Without values nothing is
+/// held.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(into = "Plain", try_from = "Plain")]
 pub struct CoarseLatency(Vec<u8>);
 
-/// Length of a packed distribution without values.
-pub const PACKED_EMPTY: usize = 3;
+/// A distribution in messages and journals.
+#[derive(Serialize, Deserialize)]
+struct Plain {
+    sum_ns: u64,
+    max_ns: Nanos,
+    counts: Vec<(u16, u64)>,
+}
 
-impl<'de> Deserialize<'de> for CoarseLatency {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<CoarseLatency, D::Error> {
-        let packed: Vec<u8> = Vec::deserialize(deserializer)?;
-        let mut rest = packed.as_slice();
-        let exists = |bucket, n| (bucket < COARSE_BUCKETS && n > 0).then_some(());
-        let whole = unpack(&mut rest, exists).is_some() && packed.len() > PACKED_EMPTY;
-        match packed.is_empty() || whole && rest.is_empty() {
-            true => Ok(CoarseLatency(packed)),
-            false => Err(D::Error::custom("not a packed distribution")),
+impl From<CoarseLatency> for Plain {
+    fn from(latency: CoarseLatency) -> Plain {
+        Plain {
+            sum_ns: latency.sum(),
+            max_ns: latency.max(),
+            counts: latency.used().collect(),
         }
     }
 }
+
+impl TryFrom<Plain> for CoarseLatency {
+    type Error = &'static str;
+
+    fn try_from(plain: Plain) -> Result<CoarseLatency, &'static str> {
+        let counts = &plain.counts;
+        let exists = |(bucket, n): &(u16, u64)| usize::from(*bucket) < COARSE_BUCKETS && *n > 0;
+        let all = counts
+            .iter()
+            .try_fold(0_u64, |all, (_, n)| all.checked_add(*n));
+        match counts.iter().all(exists)
+            && counts.is_sorted_by(|(a, _), (b, _)| a < b)
+            && all.is_some()
+        {
+            true => Ok(CoarseLatency::new(
+                plain.sum_ns,
+                plain.max_ns,
+                plain.counts.into_iter(),
+            )),
+            false => Err("not the buckets of a distribution"),
+        }
+    }
+}
+
+/// Length of a packed distribution without values.
+pub(crate) const PACKED_EMPTY: usize = 3;
 
 /// Appends a number in LEB128: seven bits at a time.
 #[inline(always)]
@@ -96,7 +125,7 @@ fn take_bucket(bytes: &mut &[u8], end: &mut u16) -> Option<(u16, u64)> {
 /// of values. Returns the sum in ns and the largest value; `None` if the bytes are damaged or `each`
 /// returns `None`.
 #[inline(always)]
-pub fn unpack(
+pub fn visit_packed(
     bytes: &mut &[u8],
     mut each: impl FnMut(usize, u64) -> Option<()>,
 ) -> Option<(u64, Nanos)> {
@@ -114,7 +143,7 @@ pub fn unpack(
 
 /// Takes a packed distribution off the front of both, and appends their sum to `to`. An end of the
 /// bytes counts as a distribution without values.
-pub fn pack_sum(one: &mut &[u8], other: &mut &[u8], to: &mut Vec<u8>) {
+pub(crate) fn pack_sum(one: &mut &[u8], other: &mut &[u8], to: &mut Vec<u8>) {
     let number = |bytes: &mut &[u8]| take(bytes).unwrap_or(0);
     put(to, number(one).saturating_add(number(other)));
     put(to, number(one).max(number(other)));
@@ -123,7 +152,9 @@ pub fn pack_sum(one: &mut &[u8], other: &mut &[u8], to: &mut Vec<u8>) {
     let mut next_of_other = || take_bucket(other, &mut of_other);
     let (mut a, mut b) = (next_of_one(), next_of_other());
     while let Some((bucket, n)) = match (a, b) {
-        (Some((bucket, n)), Some((same, m))) if bucket == same => Some((bucket, n + m)),
+        (Some((bucket, n)), Some((same, m))) if bucket == same => {
+            Some((bucket, n.saturating_add(m)))
+        }
         (Some(a), Some(b)) => Some(a.min(b)),
         (a, b) => a.or(b),
     } {
@@ -213,18 +244,15 @@ impl CoarseLatency {
         std::iter::from_fn(move || take_bucket(&mut rest, &mut end))
     }
 
-    /// Appends it to `bytes`, packed.
-    pub fn pack(&self, bytes: &mut Vec<u8>) {
-        match self.is_empty() {
-            true => bytes.extend([0; PACKED_EMPTY]),
-            false => bytes.extend_from_slice(&self.0),
-        }
+    /// The packed form, or nothing.
+    pub(crate) fn packed(&self) -> &[u8] {
+        &self.0
     }
 
     /// Takes a packed distribution off the front; an end of the bytes counts as one without values.
-    pub fn unpack(bytes: &mut &[u8]) -> CoarseLatency {
+    pub(crate) fn take_packed(bytes: &mut &[u8]) -> CoarseLatency {
         let all = *bytes;
-        let _ = unpack(bytes, |_, _| Some(()));
+        let _ = visit_packed(bytes, |_, _| Some(()));
         match all.len() - bytes.len() {
             0..=PACKED_EMPTY => CoarseLatency::default(),
             length => CoarseLatency(all[..length].to_vec()),
@@ -367,6 +395,17 @@ mod tests {
         }
 
         #[test]
+        fn only_distributions_that_there_can_be_are_read(
+            counts in prop::collection::vec((0..3_000_u16, prop_oneof![0..3_u64, Just(u64::MAX)]), 0..4),
+        ) {
+            let fits = counts.iter().all(|(bucket, n)| usize::from(*bucket) < COARSE_BUCKETS && *n > 0);
+            let ascends = counts.windows(2).all(|pair| pair[0].0 < pair[1].0);
+            let many = counts.len() > 1 && counts.iter().any(|(_, n)| *n == u64::MAX);
+            let read: Option<CoarseLatency> = decode(&encode(&(7_u64, 9_u64, &counts)));
+            prop_assert_eq!(read.is_some(), fits && ascends && !many);
+        }
+
+        #[test]
         fn a_quantile_is_at_most_a_bucket_above_the_exact_one(
             mut values in prop::collection::vec(latency(), 1..200),
             q in 0.0_f64..=1.0,
@@ -397,28 +436,6 @@ mod tests {
             let again = CoarseLatency::from_dense(0, &dense, coarse.sum(), coarse.max());
             prop_assert_eq!(again, coarse);
         }
-    }
-
-    #[test]
-    fn what_is_no_packed_distribution_is_refused() {
-        let read = |packed: &[u8]| decode::<CoarseLatency>(&encode(&packed));
-        let packed = recorded(&[1, 1, 70_000]).0;
-        assert_eq!(read(&packed), Some(recorded(&[1, 1, 70_000])));
-        (1..packed.len()).for_each(|cut| assert_eq!(read(&packed[..cut]), None, "{cut}"));
-        assert_eq!(read(&[&packed[..], &[0]].concat()), None);
-        assert_eq!(
-            read(&[0; PACKED_EMPTY]),
-            None,
-            "without values nothing is held"
-        );
-        assert_eq!(read(&[7, 7, 1, 0, 0]), None, "a bucket without values");
-        let bucket = |number: usize| {
-            let mut packed = vec![7, 7];
-            put(&mut packed, number as u64 + 1);
-            [&packed[..], &[1, 0]].concat()
-        };
-        assert!(read(&bucket(COARSE_BUCKETS - 1)).is_some());
-        assert_eq!(read(&bucket(COARSE_BUCKETS)), None);
     }
 
     #[test]

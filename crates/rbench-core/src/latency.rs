@@ -6,6 +6,7 @@
 //! encoding (written by `hist`). Sum and sum of squares are integers: mean and
 //! standard deviation do not depend on the order of recording or merging.
 
+use std::iter::repeat_n;
 use std::ops::Range;
 
 use crate::units::Nanos;
@@ -316,10 +317,16 @@ impl Latency {
 
     /// The counts of `buckets` (at most [`BUCKETS`]), for a reduction to add up.
     pub fn counts(&self, buckets: Range<usize>) -> impl Iterator<Item = u64> + '_ {
-        buckets.map(|index| match index.checked_sub(self.first) {
-            Some(place) => self.counts.get(place).copied().unwrap_or(0),
-            None => 0,
-        })
+        let end = self.first + self.counts.len();
+        let [from, to] = [self.first, end].map(|place| place.clamp(buckets.start, buckets.end));
+        let held = match from < to {
+            true => &self.counts[from - self.first..to - self.first],
+            false => &[],
+        };
+        let (before, after) = (from - buckets.start, buckets.end - to);
+        repeat_n(0, before)
+            .chain(held.iter().copied())
+            .chain(repeat_n(0, after))
     }
 
     /// The scalar part, for a reduction to add up: `above`, and both sums in 32-bit

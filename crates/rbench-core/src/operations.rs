@@ -602,6 +602,12 @@ mod tests {
                 .first()
                 .is_some_and(|call| call.needs_open());
             assert_eq!(operation.opens_untimed(), on_file, "{kind:?}");
+            // The executor of system calls opens before all others, and closes after them.
+            for (place, call) in operation.timed.iter().enumerate() {
+                let last = operation.timed.len() - 1;
+                assert!(!matches!(call, Call::Open(_)) || place == 0, "{kind:?}");
+                assert!(!matches!(call, Call::Close) || place == last, "{kind:?}");
+            }
             let generates = matches!(operation.op, Op::Fill | Op::Empty);
             assert_eq!(operation.timed.is_empty(), generates, "{kind:?}");
         }

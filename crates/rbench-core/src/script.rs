@@ -1,5 +1,5 @@
-//! The system calls of one operation, and the progress through them. Both executors, one call at a
-//! time and in a ring, take the next call from here.
+//! The system calls of one operation, and the progress through them, which both executors, one call
+//! at a time and in a ring, learn from the results here.
 
 use std::os::fd::RawFd;
 

@@ -61,6 +61,12 @@ impl Bin {
     pub fn merge(&mut self, other: Bin) {
         merge!(self, &other => Bin { add: items bytes errors; least: first; most: last; });
     }
+
+    fn sum(bins: &[Bin]) -> Bin {
+        let mut sum = Bin::default();
+        bins.iter().for_each(|bin| sum.merge(*bin));
+        sum
+    }
 }
 
 /// The latencies of the operations that ended without error in a stretch of time.
@@ -76,18 +82,6 @@ impl Latencies {
     /// Adds those of another.
     pub fn merge(&mut self, other: &Latencies) {
         merge!(self, other => Latencies { merge: service response; });
-    }
-
-    fn pack(&self, bytes: &mut Vec<u8>) {
-        self.service.pack(bytes);
-        self.response.pack(bytes);
-    }
-
-    fn unpack(mut bytes: &[u8]) -> Latencies {
-        Latencies {
-            service: CoarseLatency::unpack(&mut bytes),
-            response: CoarseLatency::unpack(&mut bytes),
-        }
     }
 }
 
@@ -113,7 +107,11 @@ impl Slices {
     }
 
     fn get(&self, slice: usize) -> Latencies {
-        Latencies::unpack(self.packed(slice))
+        let mut packed = self.packed(slice);
+        Latencies {
+            service: CoarseLatency::take_packed(&mut packed),
+            response: CoarseLatency::take_packed(&mut packed),
+        }
     }
 
     fn push_sum(&mut self, mut one: &[u8], mut other: &[u8]) {
@@ -129,14 +127,15 @@ impl Slices {
         while self.ends.len() <= slice {
             self.push_sum(&[], &[]);
         }
-        let mut sum = self.get(slice);
-        sum.merge(latencies);
         let before = self.ends[slice];
-        let behind = self.bytes.split_off(before);
-        self.bytes.truncate(self.start(slice));
-        sum.pack(&mut self.bytes);
+        let tail = self.bytes.split_off(before);
+        let held = self.bytes.split_off(self.start(slice));
+        let mut held = held.as_slice();
+        for latency in [&latencies.service, &latencies.response] {
+            coarse::pack_sum(&mut held, &mut latency.packed(), &mut self.bytes);
+        }
         let after = self.bytes.len();
-        self.bytes.extend(behind);
+        self.bytes.extend(tail);
         for end in &mut self.ends[slice..] {
             *end = *end - before + after;
         }
@@ -255,16 +254,12 @@ impl Timeline {
 
     fn double(&mut self) {
         self.scale.power += 1;
-        let bins = self.bins.chunks(2).map(|pair| {
-            let mut sum = pair[0];
-            pair[1..].iter().for_each(|bin| sum.merge(*bin));
-            sum
-        });
-        self.bins = bins.collect();
+        self.bins = self.bins.chunks(2).map(Bin::sum).collect();
         let slices = std::mem::take(&mut self.slices);
+        self.slices.bytes.reserve(slices.bytes.len());
         for first in (0..slices.ends.len()).step_by(2) {
-            let pair = [first, first + 1].map(|slice| slices.packed(slice));
-            self.slices.push_sum(pair[0], pair[1]);
+            let next = slices.packed(first + 1);
+            self.slices.push_sum(slices.packed(first), next);
         }
     }
 
@@ -341,14 +336,13 @@ impl Timeline {
     /// Start, bin and latencies of each slice, from the common start on.
     pub fn slices(&self) -> impl Iterator<Item = (Nanos, Bin, Latencies)> {
         self.bins.chunks(SLICE_BINS).enumerate().map(|(i, bins)| {
-            let mut all = Bin::default();
-            bins.iter().for_each(|bin| all.merge(*bin));
-            (self.scale.start(i * SLICE_BINS), all, self.slices.get(i))
+            let start = self.scale.start(i * SLICE_BINS);
+            (start, Bin::sum(bins), self.slices.get(i))
         })
     }
 
-    /// The packed service times and response times of these slices ([`coarse::unpack`]), one slice
-    /// after the other; slices behind the last have none.
+    /// The packed service times and response times of these slices ([`coarse::visit_packed`]), one
+    /// slice after the other; slices after the last have none.
     pub fn packed_latencies(&self, slices: Range<usize>) -> Vec<u8> {
         let packed: Vec<&[u8]> = slices.map(|slice| self.slices.packed(slice)).collect();
         packed.concat()

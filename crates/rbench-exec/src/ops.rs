@@ -331,6 +331,25 @@ struct Items<'r, O, F: ?Sized> {
     fs: &'r F,
 }
 
+impl<O: ItemOp, F: Fs + ?Sized> Items<'_, O, F> {
+    fn second_step(&mut self, gate: &Gate, meter: &mut Meter) {
+        let start = gate.clock.now();
+        let (calls, paths) = (&self.runner.calls, self.runner.op.paths());
+        let of_calls = (calls.length, paths);
+        let progress = perform(self.fs, &calls.second, of_calls, &mut self.runner.hand);
+        let end = gate.clock.now();
+        self.runner.now = end;
+        let span = Span::new(start, end);
+        match progress.outcome() {
+            Ok(_) => meter.done(1, span, 0),
+            Err(kind) => {
+                let failure = self.runner.failure(None, (kind, String::new()));
+                meter.failed(1, span, failure);
+            }
+        }
+    }
+}
+
 impl<O: ItemOp, F: Fs + ?Sized> Program for Items<'_, O, F> {
     type Operation = Option<Nanos>;
     type Outcome = Result<Progress, FailureKind>;
@@ -421,7 +440,7 @@ impl<O: ItemOp, F: Fs + ?Sized> Program for Items<'_, O, F> {
             }
         }
         if !runner.calls.second.is_empty() && outcome.is_ok() {
-            runner.second_step(gate, meter);
+            self.second_step(gate, meter);
         }
     }
 }
@@ -444,26 +463,6 @@ impl<O: ItemOp> ItemRunner<O> {
             None => {
                 let fs = fs.as_ref();
                 one_by_one(&mut Items { runner: self, fs }, gate, meter)
-            }
-        }
-    }
-
-    fn second_step(&mut self, gate: &Gate, meter: &mut Meter) {
-        let start = gate.clock.now();
-        let progress = perform(
-            self.fs.as_ref(),
-            &self.calls.second,
-            (self.calls.length, self.op.paths()),
-            &mut self.hand,
-        );
-        let end = gate.clock.now();
-        self.now = end;
-        let span = Span::new(start, end);
-        match progress.outcome() {
-            Ok(_) => meter.done(1, span, 0),
-            Err(kind) => {
-                let failure = self.failure(None, (kind, String::new()));
-                meter.failed(1, span, failure);
             }
         }
     }
@@ -598,7 +597,8 @@ fn perform<F: Fs + ?Sized>(
 }
 
 /// Stats of items of `plan` without lookups: the loop of all metadata operations one at a time over a
-/// file system that does nothing, for this many operations.
+/// file system that does nothing, for this many operations. It costs slightly more than the loop that
+/// knows that it makes system calls.
 ///
 /// # Errors
 /// When there is not the memory.

@@ -494,7 +494,7 @@ fn make(call: &Call, (at, to_at): (RawFd, RawFd), mut on: Operands<'_>) -> Resul
 }
 
 impl Fs for PosixFs {
-    // A replay, which knows the executor, keeps the operands of a call in registers.
+    // A loop that knows the executor keeps the operands of a call in registers.
     #[inline(always)]
     fn call(&self, call: &Call, on: Operands<'_>) -> Result<u64, Errno> {
         make(call, (self.at, self.at), on)

@@ -38,8 +38,7 @@ pub fn coarse(first: usize, count: usize) -> Range<usize> {
 }
 
 /// Adds up the latencies of all slices; all ranks call this with timelines of the same
-/// width and the same number of `bins`. At rank 0 the first value of each is in `total`
-/// afterwards.
+/// width and the same number of `bins`. At rank 0 they are added to `total`.
 pub async fn reduce(
     group: &Group<'_>,
     own: &Timeline,
@@ -85,7 +84,7 @@ fn words(ranks: &[Vec<u8>], buckets: &Buckets, slices: usize) -> Option<(Vec<u64
                 let (sum, rest) = left.split_first_mut()?;
                 let (counts, rest) = rest.split_at_mut(buckets.len());
                 left = rest;
-                let (total, most) = coarse::unpack(&mut rank, |bucket, n| {
+                let (total, most) = coarse::visit_packed(&mut rank, |bucket, n| {
                     let count = counts.get_mut(bucket.checked_sub(buckets.start)?)?;
                     *count = count.checked_add(n)?;
                     Some(())
@@ -180,5 +179,13 @@ mod tests {
         refused(&[&message[..], &[0]].concat(), &all);
         refused(&message, &buckets(1));
         refused(&[0xff; 32], &all);
+        // In one slice, the largest number of values in the first bucket, and no response times.
+        let many = [&[0, 0, 1][..], &[0xff; 9], &[1, 0, 0, 0, 0]].concat();
+        let all = Buckets {
+            service: 0..1,
+            response: 0..0,
+        };
+        assert!(words(std::slice::from_ref(&many), &all, 1).is_some());
+        assert_eq!(words(&[many.clone(), many], &all, 1), None);
     }
 }

@@ -87,6 +87,16 @@ fn intervals(name: &str, seconds: u64) -> String {
 }
 
 #[test]
+fn intervals_are_written_in_plain_numbers() {
+    let text = intervals("randread", 1);
+    // Buckets of 16 ns below 2048 ns, and from there 64 for each power of two.
+    let microseconds_1000 = r#""service":{"sum_ns":5000010,"max_ns":1000004,"counts":[[698,5]]}"#;
+    let microseconds_2000 = r#""response":{"sum_ns":10000000,"max_ns":2000000,"counts":[[762,5]]}"#;
+    assert!(text.contains(microseconds_1000), "{text}");
+    assert!(text.contains(microseconds_2000), "{text}");
+}
+
+#[test]
 fn of_a_phase_that_did_not_end_the_intervals_are_shown() {
     let result = sample();
     let text = journal(&result) + &intervals("randread", 19);

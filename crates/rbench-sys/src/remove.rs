@@ -11,7 +11,7 @@ use std::ffi::{CStr, CString, OsStr};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
@@ -39,7 +39,7 @@ const BATCH: usize = 32 << 10;
 const DEPTH_MAX: usize = 2048;
 
 /// Number of attempts to list the top again while too many files are open, and the pause
-/// between them.
+/// between them; the same for its entries.
 const TRIES: u32 = 500;
 const PAUSE: Duration = Duration::from_millis(2);
 
@@ -308,6 +308,8 @@ struct Crew<'a> {
     kept: AtomicU64,
     /// Number of directories that were moved to the top.
     lifted: AtomicU64,
+    /// Number of pauses for files that are being closed.
+    waits: AtomicU32,
     first: Mutex<Option<(PathBuf, Errno)>>,
     stopped: AtomicBool,
     queue: Mutex<Queue<'a>>,
@@ -325,6 +327,7 @@ impl<'a> Crew<'a> {
             removed: AtomicU64::new(0),
             kept: AtomicU64::new(0),
             lifted: AtomicU64::new(0),
+            waits: AtomicU32::new(0),
             first: Mutex::default(),
             stopped: AtomicBool::new(false),
             queue: Mutex::default(),
@@ -546,11 +549,29 @@ impl<'a> Crew<'a> {
             Err(Errno::EMFILE | Errno::ENFILE | Errno::ENAMETOOLONG) if self.lift(node, name) => {
                 Ok(())
             }
+            Err(Errno::EMFILE | Errno::ENFILE) if self.is_found_again(node) => Ok(()),
             Err(errno) => {
                 self.keep(node, node.join(name), errno);
                 Ok(())
             }
         }
+    }
+
+    /// Leaves an entry of the top, which could not be opened, for the next listing: other parts of the
+    /// tree are open, or not closed yet. Returns false if that is not the reason.
+    fn is_found_again(&self, node: &Node) -> bool {
+        if node.above.is_some() || node.fate != Fate::Emptied {
+            return false;
+        }
+        let alone = node.open.load(Ordering::Acquire) == 1;
+        if alone && self.waits.fetch_add(1, Ordering::Relaxed) >= TRIES {
+            return false;
+        }
+        if alone {
+            thread::sleep(PAUSE);
+        }
+        node.removed.store(true, Ordering::Relaxed);
+        true
     }
 
     /// Moves a directory to the top, where it is found again, if it is too deep to be

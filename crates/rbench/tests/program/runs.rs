@@ -504,16 +504,17 @@ fn clean_goes_deeper_than_files_may_be_open_and_names_what_has_no_marker() {
     let kept = place.run("meta --dir target --items 3 --keep");
     assert_eq!(kept.status.code(), Some(0), "{}", text(&kept.stderr));
     let run = place.target().join(&place.entries("target")[0]);
-    let script =
-        "i=0; while [ $i -lt 300 ]; do mkdir d && cd d || exit 1; i=$((i+1)); done; echo x >f";
-    let status = Command::new("sh")
-        .args(["-c", script])
-        .current_dir(&run)
-        .status();
-    assert!(status.expect("sh").success());
+    let script = "mkdir $0 && cd $0 || exit 1
+        i=0; while [ $i -lt 300 ]; do mkdir d && cd d || exit 1; i=$((i+1)); done; echo x >f";
+    // As many as threads, which then have all files open that may be.
+    for tree in ["one", "two", "three", "four"] {
+        let mut shell = Command::new("sh");
+        let shell = shell.args(["-c", script, tree]).current_dir(&run);
+        assert!(shell.status().expect("sh").success());
+    }
     fs::create_dir(place.target().join("rbench.unmarked")).expect("made");
     let line = format!(
-        "ulimit -n 64; exec {} clean target --kept --threads 2",
+        "ulimit -n 64; exec {} clean target --kept --threads 4",
         env!("CARGO_BIN_EXE_rbench")
     );
     let mut shell = Command::new("sh");

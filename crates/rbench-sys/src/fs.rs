@@ -112,9 +112,9 @@ impl<'a> Operands<'a> {
 /// A path may also be absolute, like those of `rbench mdtest`: the directory is then not used.
 ///
 /// Implementations: POSIX calls, also below held directories, a recorder that logs the calls instead
-/// of making them, one that does nothing, and one that makes chosen calls fail. Nothing is retried: the kernel's result is
-/// reported. A descriptor is a plain number, so that the recorder can invent them; the caller
-/// that opens one closes it.
+/// of making them, one that does nothing, and one that makes chosen calls fail. Nothing is retried:
+/// the kernel's result is reported. A descriptor is a plain number, so that the recorder can invent
+/// them; the caller that opens one closes it.
 pub trait Fs: Any + Send + Sync {
     /// Makes the call. Returns the value that [`Call`] documents, or 0.
     ///

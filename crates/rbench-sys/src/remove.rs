@@ -549,7 +549,7 @@ impl<'a> Crew<'a> {
             Err(Errno::EMFILE | Errno::ENFILE | Errno::ENAMETOOLONG) if self.lift(node, name) => {
                 Ok(())
             }
-            Err(Errno::EMFILE | Errno::ENFILE) if self.is_found_again(node) => Ok(()),
+            Err(Errno::EMFILE | Errno::ENFILE) if self.leave_for_next_listing(node) => Ok(()),
             Err(errno) => {
                 self.keep(node, node.join(name), errno);
                 Ok(())
@@ -559,7 +559,7 @@ impl<'a> Crew<'a> {
 
     /// Leaves an entry of the top, which could not be opened, for the next listing: other parts of the
     /// tree are open, or not closed yet. Returns false if that is not the reason.
-    fn is_found_again(&self, node: &Node) -> bool {
+    fn leave_for_next_listing(&self, node: &Node) -> bool {
         if node.above.is_some() || node.fate != Fate::Emptied {
             return false;
         }

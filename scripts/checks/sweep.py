@@ -58,7 +58,7 @@ def product(place, folder):
     values = (1, 2, 3)
     done = run(place.command("sweep", "--over", f"{key}={','.join(map(str, values))}", "--over", "threads=1,4", "--over",
                              "bs=4k,128k", "--out", out, "--", "io", "--dir", place.dir, "--rw", "randread,write",
-                             "--size", "1M", "--no-round-trip"))
+                             "--size", "256k", "--no-round-trip"))
     document = result(out)
     check(document["complete"] and len(document["cells"]) == 12, f"12 cells: {len(document['cells'])}")
     each = place.ranks // place.hosts

@@ -1,6 +1,7 @@
 //! The commands, and the options of the native ones.
 
 use std::ffi::{OsStr, OsString};
+use std::sync::LazyLock;
 
 use clap::{Args as ClapArgs, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use rbench_core::near::nearest;
@@ -170,9 +171,17 @@ impl<W: ClapArgs, R: ClapArgs + Repeated> Run<W, R> {
     }
 }
 
-/// The commands. `mdtest`, `fio` and `ior` are here only for the list of commands and for help:
-/// clap does not read their options.
+/// The commands: they take milliseconds to describe, and are needed several times.
+static COMMAND: LazyLock<clap::Command> = LazyLock::new(described);
+
+/// The commands, for a reader of its own.
 pub fn command() -> clap::Command {
+    COMMAND.clone()
+}
+
+/// Describes the commands. `mdtest`, `fio` and `ior` are here only for the list of commands and for
+/// help: clap does not read their options.
+fn described() -> clap::Command {
     let mdtest = clap::Command::new("mdtest")
         .about("Run mdtest's command line, with mdtest's phases and summary table")
         .override_help(letters::help::<mdtest::Line>());
@@ -188,8 +197,7 @@ pub fn command() -> clap::Command {
 
 /// Returns true if this is a command of a series: one that can be resumed.
 pub fn is_series(name: &OsStr) -> bool {
-    let command = command();
-    let sub = command.find_subcommand(name);
+    let sub = COMMAND.find_subcommand(name);
     sub.is_some_and(|sub| sub.get_arguments().any(|arg| arg.get_id() == "resume"))
 }
 
@@ -217,13 +225,12 @@ fn with_command(argv: &[OsString]) -> Vec<OsString> {
 impl Args {
     pub fn read(argv: &[OsString]) -> Result<Args, clap::Error> {
         let argv = with_command(argv);
-        let command = command();
-        let name = argv.get(1).and_then(|name| name.to_str());
-        let sub = name.and_then(|name| command.find_subcommand(name));
-        let matches = command
-            .clone()
-            .try_get_matches_from(foreign::as_long_options(&argv))
-            .map_err(|error| foreign::named(&argv, sub, error))?;
+        let matches = command().try_get_matches_from(foreign::as_long_options(&argv));
+        let matches = matches.map_err(|error| {
+            let name = argv.get(1).and_then(|name| name.to_str());
+            let sub = name.and_then(|name| COMMAND.find_subcommand(name));
+            foreign::named(&argv, sub, error)
+        })?;
         let start = match matches.subcommand() {
             // Only a program with debug assertions has an error for an unknown name.
             Some((_, sub)) if matches!(sub.try_contains_id("communicator"), Ok(true)) => {

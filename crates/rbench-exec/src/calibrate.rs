@@ -18,6 +18,8 @@ use crate::workload;
 const ROUNDS: u64 = 5_000;
 /// Number of tries. The fastest counts: disturbances only make one slower.
 const TRIES: u32 = 8;
+/// Time after which no further try begins.
+const PATIENCE: Nanos = Nanos(5_000_000);
 
 /// Costs in ns.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
@@ -63,9 +65,9 @@ pub fn calibrate(counter: &Counter, work: &Work) -> Calibration {
         })
     };
     Calibration {
-        clock_ns: best(read),
-        record_ns: best(record),
-        null_op_ns: best(|| null_operations(clock, work)),
+        clock_ns: best(clock, read),
+        record_ns: best(clock, record),
+        null_op_ns: best(clock, || null_operations(clock, work)),
     }
 }
 
@@ -75,9 +77,16 @@ fn timed(clock: CpuClock, work: impl FnOnce()) -> Nanos {
     clock.now().since(begun)
 }
 
-fn best(mut once: impl FnMut() -> Nanos) -> f64 {
-    let fastest = (0..TRIES).map(|_| once().0).min().unwrap_or(0);
-    fastest as f64 / ROUNDS as f64
+fn best(clock: CpuClock, mut once: impl FnMut() -> Nanos) -> f64 {
+    let begun = clock.now();
+    let mut fastest = once();
+    for _ in 1..TRIES {
+        if clock.now().since(begun) > PATIENCE {
+            break;
+        }
+        fastest = fastest.min(once());
+    }
+    fastest.0 as f64 / ROUNDS as f64
 }
 
 /// Returns the gate and meter of a loop that starts now.

@@ -80,7 +80,7 @@ pub fn named(
                 "the name of the directory is empty (an unset variable?)".to_owned(),
             ),
             Some(word) => {
-                let all = super::command();
+                let all = &super::COMMAND;
                 let names = all.get_subcommands().filter(|sub| !sub.is_hide_set());
                 let near = nearest(&word, names.map(clap::Command::get_name));
                 let near = near.map(|near| format!("a similar command exists: '{near}'"));
@@ -149,7 +149,7 @@ pub fn mistake(error: &clap::Error) -> Option<Mistake> {
 /// Returns the command's form of the typed option; `None` if there is none.
 fn in_another_form(argv: &[OsString], command: &clap::Command, typed: &str) -> Option<String> {
     let name = command.get_name();
-    let is_command = |word: &str| super::command().find_subcommand(word).is_some();
+    let is_command = |word: &str| super::COMMAND.find_subcommand(word).is_some();
     let has = |long: &str| {
         command
             .get_arguments()
@@ -208,7 +208,7 @@ fn in_another_form(argv: &[OsString], command: &clap::Command, typed: &str) -> O
 /// The place of a workload's name, option or directory in a command whose workload follows `--`.
 fn of_the_workload(argv: &[OsString], command: &clap::Command, typed: &str) -> Option<String> {
     let name = command.get_name();
-    let all = super::command();
+    let all = &super::COMMAND;
     let is_knee = name == "knee";
     let workloads = if is_knee {
         knee::WORKLOADS

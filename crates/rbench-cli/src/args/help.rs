@@ -39,14 +39,7 @@ const SHOWN: &[(&str, &str)] = &[
 /// Sorts the help of the command and its subcommands in this order.
 pub fn arranged(command: Command) -> Command {
     let groups = groups(&command);
-    let names: Vec<String> = command
-        .get_subcommands()
-        .map(|sub| sub.get_name().to_owned())
-        .collect();
-    let command = names.into_iter().fold(command, |command, name| {
-        command.mut_subcommand(name, in_order)
-    });
-    command.help_template(format!(
+    command.mut_subcommands(in_order).help_template(format!(
         "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{groups}Options:\n{{options}}{{after-help}}"
     ))
 }
@@ -87,22 +80,26 @@ fn in_order(command: Command) -> Command {
         }
     }
     let name = command.get_name().to_owned();
-    let command = ids.iter().enumerate().fold(command, |command, (at, id)| {
-        command.mut_arg(id, |arg| {
-            let is_number = |name: &clap::builder::Str| has(NUMBERS, name);
-            let is_number = arg
-                .get_value_names()
-                .is_some_and(|names| names.iter().any(is_number));
-            let arg = match is_number {
-                true => arg.allow_hyphen_values(true),
-                false => arg,
-            };
-            let hidden = shown.is_some_and(|(_, shown)| !has(shown, id));
-            match FIRST.iter().position(|first| first == id) {
-                Some(place) => first(arg, place),
-                None => arg.display_order(FIRST.len() + at).hide_short_help(hidden),
+    // One pass: `mut_arg` would move all options for each.
+    let command = command.mut_args(|arg| {
+        let is_number = |name: &clap::builder::Str| has(NUMBERS, name);
+        let is_number = arg
+            .get_value_names()
+            .is_some_and(|names| names.iter().any(is_number));
+        let arg = match is_number {
+            true => arg.allow_hyphen_values(true),
+            false => arg,
+        };
+        let id = arg.get_id().as_str();
+        let hidden = shown.is_some_and(|(_, shown)| !has(shown, id));
+        match FIRST.iter().position(|first| *first == id) {
+            Some(place) => first(arg, place),
+            None => {
+                let at = ids.iter().position(|known| known == id);
+                let at = FIRST.len() + at.unwrap_or(ids.len());
+                arg.display_order(at).hide_short_help(hidden)
             }
-        })
+        }
     });
     match (shown, command.get_after_help().cloned()) {
         (Some(_), Some(long)) => command

@@ -494,6 +494,8 @@ def asked(tool, kind, line):
         shutil.rmtree(folder, ignore_errors=True)
 
 
+# What rbench says of a machine that is too busy.
+BUSY = re.compile(r"rbench: (No worker of a host finished anything for more than a second: |.* has not returned for [0-9]+ s$)")
 # Errors that mean that a tool gave no answer.
 NO_ANSWER = (subprocess.TimeoutExpired, json.JSONDecodeError, OSError, KeyError, IndexError, ValueError, zlib.error, struct.error)
 
@@ -509,8 +511,9 @@ def wrong_with_rbench(program, kind, line, fio, living):
             found += inflation_differences([ours, *([FIO] if living else [])], [fio["stored"], rbench.get("stored")])
     except NO_ANSWER as error:
         return [f"{type(error).__name__}: {error}"]
-    if stderr and (found or kind not in ("files", "fails")):
-        found.append(f"standard error: {stderr[-300:]}")
+    said = "\n".join(line for line in stderr.splitlines() if not BUSY.match(line))
+    if said and (found or kind not in ("files", "fails")):
+        found.append(f"standard error: {said[-300:]}")
     return found
 
 

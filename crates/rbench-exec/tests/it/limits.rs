@@ -30,6 +30,9 @@ use crate::crowd::Quiet;
 use crate::group::{At, Outcome, Run, Signal};
 use crate::jobs::job;
 
+/// Time that a call may take: more than a busy machine needs for one that is answered, less than jobs run.
+const LIMIT: Nanos = Nanos(5_000_000_000);
+
 /// Runs jobs with this limit.
 fn limited(dir: &TempDir, line: &str, limit: Nanos) -> Outcome {
     let mut run = job(&[0], dir.path(), line);
@@ -359,7 +362,7 @@ pub mod needs_fuse {
                 ..Io::default()
             },
         );
-        run.common.limits.op_timeout = Some(Nanos(1_000_000_000));
+        run.common.limits.op_timeout = Some(LIMIT);
         let outcome = wait_while_it_hangs(&fs, || run.go().expect("what was measured is told"));
         assert!(
             outcome
@@ -391,7 +394,7 @@ pub mod needs_fuse {
                 "--name=a --ioengine={engine} --rw={rw} --bs=4k --filesize=64k --nrfiles=4 \
                  --fallocate=none --runtime=20 --time_based"
             );
-            let outcome = wait_while_it_hangs(&fs, || limited(&dir, &line, Nanos(1_000_000_000)));
+            let outcome = wait_while_it_hangs(&fs, || limited(&dir, &line, LIMIT));
             let trouble = outcome.trouble.unwrap_or_default();
             assert!(trouble.contains("--op-timeout"), "{engine} {rw}: {trouble}");
             drop(fs);
@@ -411,7 +414,7 @@ pub mod needs_fuse {
         let (_alone, fs, dir) = faulty("write:hang@nth=60");
         let line = "--rw=write --bs=4k --size=64k --fallocate=none --unlink=1 --nrfiles=2 \
                 --time_based --runtime=20 --name=a --name=b";
-        let outcome = wait_while_it_hangs(&fs, || limited(&dir, line, Nanos(1_000_000_000)));
+        let outcome = wait_while_it_hangs(&fs, || limited(&dir, line, LIMIT));
         let left = outcome.left.join("; ");
         assert!(left.contains("a.0.0 is left behind"), "{left}");
         assert!(left.contains("3 other files"), "{left}");
@@ -425,7 +428,7 @@ pub mod needs_fuse {
         let line = "--name=idle --ioengine=null --rw=read --size=1m --runtime=20 --time_based \
                 --thinktime=1000 \
                 --name=stuck --rw=randread --bs=4k --size=1m --filename=f";
-        let outcome = wait_while_it_hangs(&fs, || limited(&dir, line, Nanos(1_000_000_000)));
+        let outcome = wait_while_it_hangs(&fs, || limited(&dir, line, LIMIT));
         let idle = outcome.row("idle-read");
         assert!(idle.failures.is_empty(), "{:?}", idle.failures);
         let first = idle.first_done.as_ref().expect("one has ended");

@@ -228,19 +228,32 @@ fn each_worker_of_the_per_operation_table_makes_the_calls_of_its_row_and_no_othe
     }
 }
 
+/// The lines of a table, each with the rest of its system calls: where figures are wide, these take several lines.
+fn whole_lines(printed: &str) -> Vec<String> {
+    let mut lines: Vec<Vec<&str>> = Vec::new();
+    for line in printed.lines() {
+        let words = line.split_whitespace();
+        match lines.last_mut().filter(|_| line.starts_with(' ')) {
+            Some(above) => {
+                let is_number = |word: &&str| word.starts_with(|c: char| c.is_ascii_digit());
+                let end = above.iter().position(is_number).unwrap_or(above.len());
+                drop(above.splice(end..end, words));
+            }
+            None => lines.push(words.collect()),
+        }
+    }
+    lines.iter().map(|words| words.join(" ")).collect()
+}
+
 /// Checks that the table prints each row with its timed calls.
 fn check_printed(printed: &str, items: usize) {
+    let lines = whole_lines(printed);
     for row in OPS_ROWS.iter().filter(|row| row.phase.is_some()) {
         let calls = row.calls();
         assert!(!calls.is_empty(), "{}", row.name);
-        let expect = format!("{} {calls} {items}", row.name);
-        let lines = printed
-            .lines()
-            .map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "));
-        let lines = lines
-            .filter(|line| line.starts_with(&format!("{expect} ")))
-            .count();
-        assert_eq!(lines, 1, "{expect}: {printed}");
+        let expect = format!("{} {calls} {items} ", row.name);
+        let found = lines.iter().filter(|line| line.starts_with(&expect));
+        assert_eq!(found.count(), 1, "{expect}: {printed}");
     }
     assert!(printed.contains("newchunk: n/a, "), "{printed}");
 }

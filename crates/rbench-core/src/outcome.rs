@@ -414,42 +414,53 @@ pub struct CommonStart {
 impl PhaseOutcome {
     /// A row without operations, of a phase that has not reached its end.
     pub fn empty(iteration: u32, name: &str, label: &str, op: OpKind) -> PhaseOutcome {
+        PhaseOutcome::of(iteration, name, label, OpStats::new(op, false))
+    }
+
+    /// The row of this lane, of a phase that has not reached its end; without all that a lane does
+    /// not hold.
+    pub fn of(iteration: u32, name: &str, label: &str, lane: OpStats) -> PhaseOutcome {
+        let measured = lane.measured.unwrap_or(Measured::NOTHING);
+        let measures = |time: Nanos| match measured.is_nothing() {
+            true => Nanos(0),
+            false => time,
+        };
         PhaseOutcome {
             iteration,
             name: name.to_owned(),
             label: label.to_owned(),
-            op,
-            items: 0,
-            bytes: 0,
-            failures: Failures::default(),
-            unissued: 0,
-            missed: 0,
-            unchecked: 0,
-            again: Retries::default(),
-            elapsed: Nanos(0),
+            op: lane.op,
+            items: lane.items,
+            bytes: lane.bytes,
+            failures: lane.failures,
+            unissued: lane.unissued,
+            missed: lane.missed,
+            unchecked: lane.unchecked,
+            again: lane.again,
+            elapsed: measured.elapsed(),
             first_done: None,
             start_skew: Nanos(0),
             cache: None,
             complete: false,
-            service: Latency::default(),
-            response: None,
-            late: Lateness::default(),
+            service: lane.service,
+            response: lane.response,
+            late: lane.late,
             hosts: Vec::new(),
             host_crowd: None,
             ranks: Vec::new(),
             crowd: None,
-            timeline: Timeline::default(),
+            timeline: lane.timeline,
             longest_gap: None,
             stonewall: None,
             unsynced: false,
-            measured_from: Nanos(0),
-            set_aside: Nanos(0),
-            effort: Effort::default(),
-            stonewalled: None,
-            given_up_at: None,
+            measured_from: measures(measured.from),
+            set_aside: measures(measured.aside),
+            effort: lane.effort,
+            stonewalled: lane.stonewalled,
+            given_up_at: lane.given_up_at,
             one_each: false,
             first_failed: None,
-            rewritten: None,
+            rewritten: lane.rewritten,
             residency: None,
             client: None,
             start: None,

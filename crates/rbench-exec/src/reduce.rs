@@ -19,12 +19,11 @@ use rbench_core::outcome::{
 };
 use rbench_core::residency::Round;
 use rbench_core::timeline::{Bin, Timeline};
-use rbench_core::{Latency, Nanos, Rank};
+use rbench_core::{Failures, Latency, Nanos, OpKind, Rank};
 use serde::{Deserialize, Serialize};
 
 use crate::group::{ExecError, Group};
 use crate::phase::Phase;
-use rows::{Hosts, Ranks};
 use slices::Buckets;
 
 /// Input of one rank to the reduction.
@@ -69,7 +68,7 @@ pub async fn reduce(
         merged.lane.timeline.widen(frame.power);
         let mut sums = sum(group, &merged, &frame).await?;
         let total = sums.as_mut().and_then(|(_, total)| total.as_mut());
-        let total = total.map(|total| &mut total.timeline);
+        let total = total.map(|total| &mut total.lane.timeline);
         let buckets = frame.of_slices();
         slices::reduce(group, &merged.lane.timeline, &buckets, frame.bins, total).await?;
         let ranks = rows::ranks_of_host(group, &merged, cpu).await?;
@@ -79,82 +78,40 @@ pub async fn reduce(
         };
         let hosts = rows::hosts(group, &host).await?;
         let ranks = rows::ranks(group, ranks).await?;
-        let (Some(total), Some(hosts), Some(ranks)) = (total, hosts, ranks) else {
+        let (Some(Total { lane, measured, .. }), Some(hosts), Some(ranks)) = (total, hosts, ranks)
+        else {
             continue;
         };
-        let Hosts {
-            hosts,
-            crowd: host_crowd,
-        } = hosts;
-        let Ranks {
-            ranks,
-            crowd,
-            failures,
-            first,
-            most,
-            gap,
-        } = ranks;
-        let one_each = most == 1;
-        let (first, failed) = match first {
+        let one_each = ranks.most == 1;
+        let (first, failed) = match ranks.first {
             Some((rank, first)) if first.failed => (None, Some(rank)),
             first => (first.filter(|_| !one_each), None),
         };
         let host_of = |rank| group.host_name_of(rank).to_owned();
-        let measured = total.measured;
         // The amount set aside by then is unknown.
         let first = first.filter(|_| measured.aside.0 == 0);
         let first_done = first.map(|(rank, first)| FirstDone {
             elapsed: first.at.since(measured.from),
-            items: first.items_of_all(&total.timeline, measured),
+            items: first.items_of_all(&lane.timeline, measured),
             host: host_of(rank),
         });
-        let measures = |time: Nanos| match measured.is_nothing() {
-            true => Nanos(0),
-            false => time,
-        };
         rows.push(PhaseOutcome {
-            unsynced: info.unsynced,
-            iteration: phase.iteration,
-            name: info.name.clone(),
-            label: info.label.clone(),
             op: info.op,
-            items: total.items,
-            bytes: total.bytes,
-            failures,
-            unissued: total.unissued,
-            missed: total.missed,
-            unchecked: total.unchecked,
-            again: total.again,
-            elapsed: measured.elapsed(),
+            failures: ranks.failures,
             first_done,
             start_skew,
-            cache: None,
             complete,
-            service: total.service,
-            response: total.response,
-            late: total.late,
-            hosts,
-            host_crowd,
-            ranks,
-            crowd,
-            timeline: total.timeline,
-            longest_gap: gap,
+            hosts: hosts.hosts,
+            host_crowd: hosts.crowd,
+            ranks: ranks.ranks,
+            crowd: ranks.crowd,
+            longest_gap: ranks.gap,
             stonewall,
-            measured_from: measures(measured.from),
-            set_aside: measures(measured.aside),
-            effort: total.effort,
-            stonewalled: total.stonewalled,
-            given_up_at: total.given_up_at,
-            rewritten: total.rewritten,
+            unsynced: info.unsynced,
             one_each,
             first_failed: failed.map(host_of),
-            residency: None,
-            client: None,
             start: group.started(),
-            access: None,
-            steady: None,
-            found: None,
-            replayed: None,
+            ..PhaseOutcome::of(phase.iteration, &info.name, &info.label, lane)
         });
     }
     Ok(rows)
@@ -402,23 +359,11 @@ fn of_two(bounds: &[u64]) -> Option<Range> {
 
 /// A lane over a group of ranks.
 struct Total {
-    items: u64,
-    bytes: u64,
+    /// Its failures are only counted, in `errors`.
+    lane: OpStats,
     errors: u64,
-    unissued: u64,
-    missed: u64,
-    unchecked: u64,
-    again: Retries,
     /// Time in which its operations were measured.
     measured: Measured,
-    service: Latency,
-    response: Option<Latency>,
-    late: Lateness,
-    timeline: Timeline,
-    effort: Effort,
-    stonewalled: Option<Latency>,
-    given_up_at: Option<Nanos>,
-    rewritten: Option<Round>,
 }
 
 /// Adds the lane up over the ranks of each host, for its leader, and those sums over all hosts, for
@@ -436,13 +381,14 @@ async fn sum(
     let Some((sums, maxima)) = sums.zip(maxima.await?) else {
         return Ok(None);
     };
-    let of_host = unpack(frame, &sums, &maxima)?;
+    let op = merged.lane.op;
+    let of_host = unpack(frame, op, &sums, &maxima)?;
     let leaders = group.leaders.as_ref();
     let sums = group.quietly(leaders.reduce(Rank(0), Combine::Sum, sums));
     let sums = sums.await?;
     let maxima = group.quietly(leaders.reduce(Rank(0), Combine::Max, maxima));
     let total = sums.zip(maxima.await?);
-    let total = total.map(|(sums, maxima)| unpack(frame, &sums, &maxima));
+    let total = total.map(|(sums, maxima)| unpack(frame, op, &sums, &maxima));
     Ok(Some((of_host, total.transpose()?)))
 }
 
@@ -538,7 +484,7 @@ fn extremes(merged: &Merged, frame: &Frame) -> Vec<u64> {
     words
 }
 
-fn unpack(frame: &Frame, sums: &[u64], maxima: &[u64]) -> Result<Total, ExecError> {
+fn unpack(frame: &Frame, op: OpKind, sums: &[u64], maxima: &[u64]) -> Result<Total, ExecError> {
     let (mut sums, mut maxima) = (Words(sums), Words(maxima));
     let [items, bytes, errors] = sums.array();
     let [unissued, missed, unchecked, interrupted, continued] = sums.array();
@@ -584,21 +530,22 @@ fn unpack(frame: &Frame, sums: &[u64], maxima: &[u64]) -> Result<Total, ExecErro
         .collect();
     let timeline = Timeline::from_bins(frame.interval, frame.power, bins);
     let timeline = timeline.ok_or_else(garbled)?;
-    Ok(Total {
+    let measured = Measured {
+        from: Nanos(!not_from),
+        to: Nanos(to),
+        aside: Nanos(!not_aside),
+    };
+    let lane = OpStats {
+        op,
         items,
         bytes,
-        errors,
+        failures: Failures::default(),
         unissued,
         missed,
         unchecked,
         again: Retries {
             interrupted,
             continued,
-        },
-        measured: Measured {
-            from: Nanos(!not_from),
-            to: Nanos(to),
-            aside: Nanos(!not_aside),
         },
         service,
         response,
@@ -608,6 +555,7 @@ fn unpack(frame: &Frame, sums: &[u64], maxima: &[u64]) -> Result<Total, ExecErro
             max: Nanos(late_max),
         },
         timeline,
+        measured: Some(measured),
         effort: Effort::from_words(effort),
         stonewalled,
         given_up_at: (given_up_at > 0).then_some(Nanos(!given_up_at)),
@@ -616,6 +564,11 @@ fn unpack(frame: &Frame, sums: &[u64], maxima: &[u64]) -> Result<Total, ExecErro
             once,
             done,
         }),
+    };
+    Ok(Total {
+        lane,
+        errors,
+        measured,
     })
 }
 

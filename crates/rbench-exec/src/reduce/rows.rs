@@ -27,13 +27,13 @@ pub async fn hosts(group: &Group<'_>, own: &Total) -> Result<Option<Hosts>, Exec
     };
     let mine = told.then(|| HostOutcome {
         host: group.host_name().to_owned(),
-        items: own.items,
-        bytes: own.bytes,
+        items: own.lane.items,
+        bytes: own.lane.bytes,
         errors: own.errors,
         elapsed: own.measured.elapsed(),
-        service: own.service.clone(),
-        response: own.response.clone(),
-        gap: longest_gap(&own.timeline, own.measured),
+        service: own.lane.service.clone(),
+        response: own.lane.response.clone(),
+        gap: longest_gap(&own.lane.timeline, own.measured),
     });
     let all = group.quietly(group.leaders.gather_values(&mine)).await?;
     Ok(all.map(|all| Hosts {
@@ -46,13 +46,13 @@ pub async fn hosts(group: &Group<'_>, own: &Total) -> Result<Option<Hosts>, Exec
 async fn choose(group: &Group<'_>, own: &Total) -> Result<(bool, Option<HostSpread>), ExecError> {
     let mine = HostSummary {
         ranks: u64::from(group.host.size()),
-        items: own.items,
-        bytes: own.bytes,
+        items: own.lane.items,
+        bytes: own.lane.bytes,
         errors: own.errors,
         elapsed: own.measured.elapsed(),
-        p50: own.service.quantile(0.5),
-        p99: own.service.quantile(0.99),
-        max: own.service.max(),
+        p50: own.lane.service.quantile(0.5),
+        p99: own.lane.service.quantile(0.99),
+        max: own.lane.service.max(),
     };
     let all = group.quietly(group.leaders.gather_values(&mine)).await?;
     let (places, crowd) = all.map(|all| spread::of_hosts(&all)).unzip();

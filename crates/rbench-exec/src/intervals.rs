@@ -469,6 +469,20 @@ mod tests {
         assert_eq!(*taken.0.borrow(), whole);
     }
 
+    /// A part with one item.
+    fn part(number: u64, last: u64) -> IntervalPart {
+        IntervalPart {
+            number,
+            bin: Bin {
+                items: 1,
+                first: Nanos(last),
+                last: Nanos(last),
+                ..Bin::default()
+            },
+            ..IntervalPart::default()
+        }
+    }
+
     #[derive(Default)]
     struct Told(RefCell<Vec<(u64, Span)>>);
 
@@ -486,16 +500,6 @@ mod tests {
         root.begin(vec![row()], second);
         let begun = Instant::now() - Duration::from_secs(2);
         root.started(Nanos(77), begun);
-        let part = |number: u64, last: u64| IntervalPart {
-            number,
-            bin: Bin {
-                items: 1,
-                first: Nanos(last),
-                last: Nanos(last),
-                ..Bin::default()
-            },
-            ..IntervalPart::default()
-        };
         root.add(0, &part(0, 900_000_000));
         let first = Instant::now();
         root.add(0, &part(2, 2_100_000_000));
@@ -522,25 +526,12 @@ mod tests {
         let second = Nanos(1_000_000_000);
         root.begin(vec![row()], second);
         root.started(Nanos(0), Instant::now() - Duration::from_secs(2));
-        let part = |last: u64| IntervalPart {
-            bin: Bin {
-                items: 1,
-                first: Nanos(last),
-                last: Nanos(last),
-                ..Bin::default()
-            },
-            ..IntervalPart::default()
-        };
-        root.add(0, &part(990_000_000));
+        root.add(0, &part(0, 990_000_000));
         root.tell_at(false, Instant::now() + SETTLE);
-        root.add(0, &part(430_000_000));
+        root.add(0, &part(0, 430_000_000));
         root.tell(true);
-        let lengths: Vec<Nanos> = told
-            .0
-            .borrow()
-            .iter()
-            .map(|(_, span)| span.length)
-            .collect();
+        let told = told.0.borrow();
+        let lengths: Vec<Nanos> = told.iter().map(|(_, span)| span.length).collect();
         assert_eq!(lengths, [second, second]);
     }
 }

@@ -47,48 +47,25 @@ impl Target {
     }
 }
 
+/// Targets as rows: the property, whose name the files of seeds and words have, and their form.
+macro_rules! targets {
+    ($($name:ident: $form:ident, $dictionary:expr;)*) => {
+        &[$(Target {
+            name: stringify!($name),
+            property: $name,
+            form: Form::$form,
+            seeds: include_str!(concat!("../seeds/", stringify!($name), ".txt")),
+            dictionary: $dictionary,
+        }),*]
+    };
+}
+
 /// All targets.
-pub const TARGETS: &[Target] = &[
-    Target {
-        name: "fio_line",
-        property: fio_line,
-        form: Form::Lines,
-        seeds: include_str!("../seeds/fio_line.txt"),
-        dictionary: include_str!("../dictionaries/fio_line.dict"),
-    },
-    Target {
-        name: "job_file",
-        property: job_file,
-        form: Form::Sections,
-        seeds: include_str!("../seeds/job_file.txt"),
-        dictionary: include_str!("../dictionaries/job_file.dict"),
-    },
-    Target {
-        name: "mdtest_line",
-        property: mdtest_line,
-        form: Form::Lines,
-        seeds: include_str!("../seeds/mdtest_line.txt"),
-        dictionary: include_str!("../dictionaries/mdtest_line.dict"),
-    },
-    Target {
-        name: "quantities",
-        property: quantities,
-        form: Form::Lines,
-        seeds: include_str!("../seeds/quantities.txt"),
-        dictionary: include_str!("../dictionaries/quantities.dict"),
-    },
-    Target {
-        name: "result_file",
-        property: result_file,
-        form: Form::Sections,
-        seeds: include_str!("../seeds/result_file.txt"),
-        dictionary: include_str!("../dictionaries/result_file.dict"),
-    },
-    Target {
-        name: "seals",
-        property: seals,
-        form: Form::Lines,
-        seeds: include_str!("../seeds/seals.txt"),
-        dictionary: "",
-    },
-];
+pub const TARGETS: &[Target] = targets! {
+    fio_line: Lines, include_str!("../dictionaries/fio_line.dict");
+    job_file: Sections, include_str!("../dictionaries/job_file.dict");
+    mdtest_line: Lines, include_str!("../dictionaries/mdtest_line.dict");
+    quantities: Lines, include_str!("../dictionaries/quantities.dict");
+    result_file: Sections, include_str!("../dictionaries/result_file.dict");
+    seals: Lines, "";
+};

@@ -21,22 +21,11 @@ struct Disk {
     parts: Vec<String>,
 }
 
-/// The kernel's counters of a device.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-struct Counts {
-    ios: [u64; 2],
-    sectors: [u64; 2],
-    merges: [u64; 2],
-    ticks_ms: [u64; 2],
-    busy_ms: u64,
-    in_queue_ms: u64,
-}
-
 /// Block devices observed from an instant on.
 #[derive(Debug)]
 pub struct DiskWatch {
     begun: Instant,
-    disks: Vec<(Disk, Counts)>,
+    disks: Vec<(Disk, DiskUse)>,
 }
 
 impl DiskWatch {
@@ -70,7 +59,7 @@ impl DiskWatch {
     /// Activity of the devices since then.
     pub fn end(self) -> Vec<DiskUse> {
         let span_ms = self.begun.elapsed().as_millis() as u64;
-        let since = |(disk, before): (Disk, Counts)| {
+        let since = |(disk, before): (Disk, DiskUse)| {
             let now = counts(&disk.folder)?;
             let less = |now: u64, before: u64| now.saturating_sub(before);
             let both =
@@ -139,13 +128,14 @@ fn whole(folder: &Path) -> Option<(PathBuf, String)> {
     Some((whole.to_owned(), name))
 }
 
-fn counts(folder: &Path) -> Option<Counts> {
+/// The kernel's counters of the device of this directory; the rest is empty.
+fn counts(folder: &Path) -> Option<DiskUse> {
     read_counts(&fs::read_to_string(folder.join("stat")).ok()?)
 }
 
 /// Parses a device's file `stat`: requests, merges, sectors and ms of reads, the same of
 /// writes, requests in flight, ms with any, ms of all.
-fn read_counts(text: &str) -> Option<Counts> {
+fn read_counts(text: &str) -> Option<DiskUse> {
     let fields: Vec<u64> = text
         .split_whitespace()
         .take(11)
@@ -164,13 +154,14 @@ fn read_counts(text: &str) -> Option<Counts> {
         busy_ms,
         in_queue_ms,
     ] = *fields.as_array()?;
-    Some(Counts {
+    Some(DiskUse {
         ios: [reads, writes],
         sectors: [sectors_read, sectors_written],
         merges: [read_merges, write_merges],
         ticks_ms: [read_ms, write_ms],
         busy_ms,
         in_queue_ms,
+        ..DiskUse::default()
     })
 }
 
@@ -228,13 +219,14 @@ mod tests {
     #[test]
     fn counts_stand_in_the_order_of_the_kernel() {
         let text = " 654 3 13372 245 106 234 836 134 0 328 512 1 2 3 4 99 131\n";
-        let expect = Counts {
+        let expect = DiskUse {
             ios: [654, 106],
             sectors: [13372, 836],
             merges: [3, 234],
             ticks_ms: [245, 134],
             busy_ms: 328,
             in_queue_ms: 512,
+            ..DiskUse::default()
         };
         assert_eq!(read_counts(text), Some(expect));
         assert_eq!(read_counts("1 2 3"), None);

@@ -53,7 +53,13 @@ def one(stage, number, loaded, folder):
     log = folder / f"{stage}-{'load-' if loaded else ''}{number}.log"
     begun = time.monotonic()
     with log.open("w") as output, load(folder) if loaded else contextlib.nullcontext():
-        code = subprocess.run([TEST, *([stage] if stage != "default" else [])], stdout=output, stderr=subprocess.STDOUT, check=False).returncode
+        test = subprocess.Popen([TEST, *([stage] if stage != "default" else [])], stdout=output, stderr=subprocess.STDOUT)
+        try:
+            code = test.wait()
+        finally:
+            # Interrupted, it takes down what it has started, which a kill would leave behind.
+            test.terminate()
+            test.wait()
     result = "passed" if code == 0 else f"FAILED ({log})"
     beside = "beside load" if loaded else "-"
     print(f"{stage:12} {number:3}  {beside:11}  {result:8}  {time.monotonic() - begun:6.0f} s", flush=True)

@@ -1,5 +1,6 @@
 //! Tests limits that end a run: too many failed operations, an operation that does not return, a silent rank.
 
+use std::ffi::OsStr;
 use std::fs::File;
 use std::future::Future;
 use std::io::{Read as _, Write as _};
@@ -30,7 +31,7 @@ use crate::crowd::Quiet;
 use crate::group::{At, Outcome, Run, Signal};
 use crate::jobs::job;
 
-/// Time that a call may take: more than a busy machine needs for one that is answered, less than jobs run.
+/// Time that a call may take: longer than an answered one takes on a busy machine, shorter than the jobs run.
 const LIMIT: Nanos = Nanos(5_000_000_000);
 
 /// Runs jobs with this limit.
@@ -193,9 +194,23 @@ pub mod needs_fuse {
     /// directories open.
     fn open_below(dir: &Path) -> Vec<PathBuf> {
         let descriptors = std::fs::read_dir("/proc/self/fd").into_iter().flatten();
-        let open = descriptors.filter_map(|fd| std::fs::read_link(fd.ok()?.path()).ok());
-        open.filter(|path| path.starts_with(dir) && !path.is_dir())
-            .collect()
+        let open = descriptors.filter_map(|fd| {
+            let fd = fd.ok()?;
+            let path = std::fs::read_link(fd.path()).ok()?;
+            (path.starts_with(dir) && is_of_a_file(&fd.file_name())).then_some(path)
+        });
+        open.collect()
+    }
+
+    /// Returns true for a descriptor of an open file, by the flags that it was opened with: a question to the file system
+    /// may be the one that hangs.
+    fn is_of_a_file(descriptor: &OsStr) -> bool {
+        let info = std::fs::read_to_string(Path::new("/proc/self/fdinfo").join(descriptor));
+        let info = info.unwrap_or_default();
+        let flags = info.lines().find_map(|line| line.strip_prefix("flags:"));
+        let flags = flags.and_then(|flags| i32::from_str_radix(flags.trim(), 8).ok());
+        let others = nix::libc::O_DIRECTORY | nix::libc::O_PATH;
+        flags.is_some_and(|flags| flags & others == 0)
     }
 
     fn files(items: u64) -> Meta {

@@ -5,12 +5,35 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::amounts::{amount, amounts, times};
-use crate::direction::Direction;
+use crate::direction::{Direction, Unified};
 use crate::hist::{ExactHist, unless_empty};
 use crate::latency::Latency;
 use crate::moved::Moved;
 use crate::priority::{self, AtPriority, IoPriority};
 use crate::units::Nanos;
+
+/// Display of the numbers of an entry.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "FioShownResult")]
+pub struct FioShown {
+    /// Percentiles to show, 0 to 100, ascending.
+    pub percentiles: Vec<f64>,
+    /// True if they are shown for clat.
+    pub clat_percentiles: bool,
+    /// True if they are shown for lat.
+    pub lat_percentiles: bool,
+    /// True if they are shown for slat.
+    pub slat_percentiles: bool,
+    /// Most digits of a number.
+    pub significant_figures: u32,
+    /// Bandwidth is in bits.
+    pub bits: bool,
+    /// Directions have rows `apart`, one (`mixed`), or `both`.
+    #[schemars(with = "String")]
+    pub unified: Unified,
+    /// Errors that did not end the job have a line.
+    pub continue_on_error: bool,
+}
 
 /// Count, extremes and sums of values taken at intervals.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]

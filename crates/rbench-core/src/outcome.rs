@@ -286,15 +286,33 @@ pub struct Stonewall {
 }
 
 /// Results up to the moment the first worker finished.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "FirstDoneResult")]
 pub struct FirstDone {
-    /// Time from the start of measuring.
+    /// Time of its end, s after measuring began.
+    #[serde(rename = "elapsed_s", with = "seconds")]
+    #[schemars(with = "f64")]
     pub elapsed: Nanos,
-    /// Items of all workers done by then (from the timeline: exact to one of
-    /// its bins, 1/512 of the phase or 66 us).
+    /// Items of all workers done by then.
+    // From the timeline: exact to one of its bins, 1/512 of the phase or 66 us.
     pub items: u64,
-    /// The host of that worker.
+    /// items / elapsed_s.
+    pub rate: f64,
+    /// The host of that worker; empty if unknown.
+    #[serde(default)]
     pub host: String,
+}
+
+impl FirstDone {
+    /// These results, with their rate.
+    pub fn new(elapsed: Nanos, items: u64, host: String) -> FirstDone {
+        FirstDone {
+            elapsed,
+            items,
+            rate: per_second(items, elapsed),
+            host,
+        }
+    }
 }
 
 /// One lane of a phase, merged over all ranks: a row of the report.
@@ -417,8 +435,8 @@ impl PhaseOutcome {
         PhaseOutcome::of(iteration, name, label, OpStats::new(op, false))
     }
 
-    /// The row of this lane, of a phase that has not reached its end; without all that a lane does
-    /// not hold.
+    /// The row of this lane, of a phase that has not reached its end. What a lane does not hold is
+    /// empty; so is the time, if its span is `None`.
     pub fn of(iteration: u32, name: &str, label: &str, lane: OpStats) -> PhaseOutcome {
         let measured = lane.measured.unwrap_or(Measured::NOTHING);
         let measures = |time: Nanos| match measured.is_nothing() {

@@ -4,6 +4,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::hist::Hist;
 use crate::latency::Latency;
 use crate::timeline::Gap;
 use crate::units::{Nanos, Rank, seconds};
@@ -154,17 +155,19 @@ impl Lateness {
     }
 }
 
-/// Row of a replay: what the traces recorded of its operations, and how the replay differed.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// The recorded results of the operations of a row of a replay, and the differences from them.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "ReplayedResult")]
 pub struct Replayed {
-    /// Operations of this kind in the traces, of all copies.
+    /// Operations of that kind in the traces, of all copies.
     pub wanted: u64,
-    /// Recorded durations of one copy, failed operations included; `None` if the traces have
-    /// none.
-    pub recorded: Option<Latency>,
-    /// Results that differ.
+    /// Their recorded times, of one copy, failed ones included; absent where the traces do not have
+    /// them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recorded: Option<Hist>,
+    /// Results that differ from the recorded ones.
     pub differ: Differ,
-    /// Operations that were not replayed: their file was not open in the replay.
+    /// Operations that were not done, as their file was not open in the replay.
     pub unopened: u64,
 }
 

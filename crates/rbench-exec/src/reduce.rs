@@ -90,10 +90,9 @@ pub async fn reduce(
         let host_of = |rank| group.host_name_of(rank).to_owned();
         // The amount set aside by then is unknown.
         let first = first.filter(|_| measured.aside.0 == 0);
-        let first_done = first.map(|(rank, first)| FirstDone {
-            elapsed: first.at.since(measured.from),
-            items: first.items_of_all(&lane.timeline, measured),
-            host: host_of(rank),
+        let first_done = first.map(|(rank, first)| {
+            let items = first.items_of_all(&lane.timeline, measured);
+            FirstDone::new(first.at.since(measured.from), items, host_of(rank))
         });
         rows.push(PhaseOutcome {
             op: info.op,

@@ -11,6 +11,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use nix::errno::Errno;
+use rbench_core::hist::Hist;
 use rbench_core::outcome::{NotReplayed, PhaseOutcome, ReplayTotals, Replayed, TraceName};
 use rbench_core::plain::plain;
 use rbench_core::random::{DataStream, key};
@@ -491,7 +492,7 @@ impl ReplayPass<'_> {
         let copies = u64::from(self.plan.copies);
         let replayed = recorded.map(|recorded| Replayed {
             wanted: recorded.operations.saturating_mul(copies),
-            recorded: (!recorded.latency.is_empty()).then(|| recorded.latency.clone()),
+            recorded: (!recorded.latency.is_empty()).then(|| Hist::from(&recorded.latency)),
             differ: counts.differ.get(place).copied().unwrap_or_default(),
             unopened: counts.unopened.get(place).copied().unwrap_or_default(),
         });

@@ -19,7 +19,6 @@ mod marks;
 mod phase;
 mod probe;
 mod repetition;
-mod replay;
 mod residency;
 mod series;
 mod settings;
@@ -48,7 +47,7 @@ pub use client::{CLIENT_WORK, ClientCounters, ClientWork};
 pub use client_cost::{ClientCostResult, HostClientResult};
 pub use dead_mounts::{DeadMountResult, DeadMountRow};
 pub use effort::GivenUpResult;
-pub use fio::{FioEntry, FioForm, FioShown, FioSteady, FioTarget};
+pub use fio::{FioEntry, FioForm, FioSteady, FioTarget};
 pub use forms::{Forms, Kinds, MdtestForm, Print};
 pub use io500::{Io500Phase, Io500Result};
 pub(crate) use knee::BEHIND;
@@ -60,14 +59,13 @@ pub use live::{
 pub(crate) use marks::IN_A_ROW;
 pub use marks::{MarkCommand, MarkCost, MarkResult, PhaseMark, StandstillResult};
 pub use phase::{
-    AccessResult, ErrorExample, FirstDoneResult, FoundResult, HostResult, LatencyResult,
-    LatenessResult, PhaseResult,
+    AccessResult, ErrorExample, FoundResult, HostResult, LatencyResult, LatenessResult, PhaseResult,
 };
 pub use probe::{
     AbilityResult, AbilityVerdict, HostProbeResult, PROBE_SCHEMA, ProbeResult, SightResult,
 };
+pub use rbench_core::job::FioShown;
 pub use repetition::{Enough, RepetitionResult};
-pub use replay::ReplayedResult;
 pub use residency::{
     CacheResult, CameRoundResult, EvidenceResult, FetchedResult, OwnResult, PagesResult,
     RequestsResult, ResidencyResult,

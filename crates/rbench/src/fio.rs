@@ -431,14 +431,8 @@ fn entry(
             ..outcome.clone()
         },
         shown: FioShown {
-            percentiles: report.percentiles.clone(),
-            clat_percentiles: report.clat_percentiles,
-            lat_percentiles: report.lat_percentiles,
-            slat_percentiles: report.slat_percentiles,
-            significant_figures: report.significant_figures,
-            bits: report.bits,
-            unified: report.unified,
             continue_on_error: job.errors != Errors::End(ContinueOn::default()),
+            ..report.shown.clone()
         },
         depth: job.depth,
         target: job.pace.latency_target.map(|target| FioTarget {

@@ -191,7 +191,7 @@ fn numbers_that_fio_reads_in_part_are_taken_with_a_note() {
     assert_eq!(notes, [note]);
     let list: Vec<String> = (1..=25).map(|n| n.to_string()).collect();
     let (notes, settings) = of(&format!("--percentile_list={}", list.join(":")));
-    assert_eq!(settings.report.percentiles.len(), 20);
+    assert_eq!(settings.report.shown.percentiles.len(), 20);
     let first = notes[0].contains("of 25 percentiles only the first 20");
     assert!(first, "{notes:?}");
     check_misuse("--name=a --bs=1q", &["'1q' is not a whole number"]);

@@ -1,8 +1,7 @@
 //! Report of a job in fio's form, its logs, and the handling of failed operations.
 
 use rbench_core::Nanos;
-
-use super::Unified;
+use rbench_core::job::FioShown;
 
 /// Logs of a job: the prefixes of their names.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -60,18 +59,8 @@ pub struct FioReport {
     pub group_reporting: bool,
     /// Logs.
     pub logs: Logs,
-    /// Percentiles to report, ascending.
-    pub percentiles: Vec<f64>,
-    /// Percentiles of clat.
-    pub clat_percentiles: bool,
-    /// Percentiles of lat.
-    pub lat_percentiles: bool,
-    /// Percentiles of slat.
-    pub slat_percentiles: bool,
-    /// Significant digits of numbers in the normal output.
-    pub significant_figures: u32,
-    /// True if the normal output has bandwidth in bits.
-    pub bits: bool,
+    /// Display of its numbers.
+    pub shown: FioShown,
     /// Omitted parts.
     pub left_out: LeftOut,
     /// Bytes that count as one I/O, if this is not an operation.
@@ -80,8 +69,6 @@ pub struct FioReport {
     pub job_start_clock: i32,
     /// Length of the samples of bandwidth, and of operations per second.
     pub sampled_every: [Nanos; 2],
-    /// Rows of reads and writes, or of both together.
-    pub unified: Unified,
     /// `disk_util`: reports the devices below its files.
     pub disks: bool,
     /// `--bandwidth-log`: length of the intervals in which moved bytes are reported; 0: not
@@ -109,7 +96,7 @@ impl FioReport {
     /// The latency that is reported by priority, as in fio: only one is. `None`: it is omitted.
     pub fn by_priority(&self) -> Option<ByPriority> {
         match (
-            self.lat_percentiles && !self.left_out.lat,
+            self.shown.lat_percentiles && !self.left_out.lat,
             self.left_out.clat,
         ) {
             (true, _) => Some(ByPriority::Lat),

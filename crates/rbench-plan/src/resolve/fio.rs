@@ -168,7 +168,7 @@ fn once(
         let last = rounds.iter().flatten().next_back();
         let reports = last.and_then(|last| last.report.as_ref().zip(plan.report.as_ref()));
         if reports.is_some_and(|(last, own)| {
-            own.joins(last) && own.lat_percentiles != last.lat_percentiles
+            own.joins(last) && own.shown.lat_percentiles != last.shown.lat_percentiles
         }) {
             let why =
                 "lat_percentiles differs from that of the job before it in the same reported group";

@@ -3,6 +3,7 @@
 
 use std::path::PathBuf;
 
+use rbench_core::job::FioShown;
 use rbench_core::steady::Criterion;
 use rbench_core::{EngineOptions, Nanos};
 
@@ -198,9 +199,12 @@ settings! { {
     plan: JobPlan = default_plan();
     /// Options of its report.
     report: FioReport = FioReport {
-        percentiles: PERCENTILES.to_vec(),
-        clat_percentiles: true,
-        significant_figures: 4,
+        shown: FioShown {
+            percentiles: PERCENTILES.to_vec(),
+            clat_percentiles: true,
+            significant_figures: 4,
+            ..FioShown::default()
+        },
         disks: true,
         ..FioReport::default()
     };

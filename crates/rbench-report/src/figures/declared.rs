@@ -138,7 +138,7 @@ pub const FIGURES: &[Figure] = figures! {
         put(Text, In(TABLE)), put(Page, In(TABLE)), put(OpenMetrics, Named(LATENCY)),
         better(Lower, Named("response-"));
     "first_done_s", "First done after", Seconds, ["first_done.elapsed_s"],
-        Number(|p| Some(p.first_done.as_ref()?.elapsed_s)),
+        Number(|p| Some(p.first_done.as_ref()?.elapsed.as_secs_f64())),
         "when the first worker finished, from the start of measuring";
     "first_done_items", "First done items", Count, ["first_done.items"],
         Count(|p| Some(p.first_done.as_ref()?.items)),

@@ -1,10 +1,10 @@
 //! Data of fio's outputs: the jobs of `rbench fio` as they are reported, with the exact sums from
 //! which means and deviations follow. [`crate::fio`] makes the outputs.
 
-use rbench_core::job::JobOutcome;
+use rbench_core::Nanos;
+use rbench_core::job::{FioShown, JobOutcome};
 use rbench_core::machine::HostUse;
 use rbench_core::steady::Criterion;
-use rbench_core::{Nanos, Unified};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -49,29 +49,6 @@ pub struct FioEntry {
     pub steady: Option<FioSteady>,
     /// Results of the workers.
     pub outcome: JobOutcome,
-}
-
-/// Display of the numbers of an entry.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[schemars(rename = "FioShownResult")]
-pub struct FioShown {
-    /// Percentiles to show, 0 to 100, ascending.
-    pub percentiles: Vec<f64>,
-    /// True if they are shown for clat.
-    pub clat_percentiles: bool,
-    /// True if they are shown for lat.
-    pub lat_percentiles: bool,
-    /// True if they are shown for slat.
-    pub slat_percentiles: bool,
-    /// Most digits of a number.
-    pub significant_figures: u32,
-    /// Bandwidth is in bits.
-    pub bits: bool,
-    /// Directions have rows `apart`, one (`mixed`), or `both`.
-    #[schemars(with = "String")]
-    pub unified: Unified,
-    /// Errors that did not end the job have a line.
-    pub continue_on_error: bool,
 }
 
 /// `latency_target`, `latency_window`, `latency_percentile`

@@ -7,8 +7,8 @@ use rbench_core::effort::Effort;
 use rbench_core::failure::{Example, FailureKind, Failures};
 use rbench_core::hist::Hist;
 use rbench_core::outcome::{
-    Access, FirstDone, Found, HostOutcome, Lateness, PhaseOutcome, RankOutcome, Stonewall,
-    per_second,
+    Access, FirstDone, Found, HostOutcome, Lateness, PhaseOutcome, RankOutcome, Replayed,
+    Stonewall, per_second,
 };
 use rbench_core::spread::{HostSpread, RankSpread};
 use schemars::JsonSchema;
@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     CameRoundResult, ClientCostResult, GapResult, GivenUpResult, MarkCost, PhaseMark,
-    ReplayedResult, ResidencyResult, SteadyResult, TimelineRow, World, marks, timeline as slices,
+    ResidencyResult, SteadyResult, TimelineRow, World, marks, timeline as slices,
 };
 
 /// One phase: a row of the report.
@@ -68,7 +68,7 @@ pub struct PhaseResult {
     /// Results when the first worker finished; `None` if none was busy, if no
     /// worker had more than one operation (`one_each`), if most operations of
     /// the first one failed (`first_failed`), or if time was set aside.
-    pub first_done: Option<FirstDoneResult>,
+    pub first_done: Option<FirstDone>,
     /// Spread of the actual starts of the workers that had work; of a single one, its distance from
     /// the common start, s.
     pub start_skew_s: f64,
@@ -120,7 +120,7 @@ pub struct PhaseResult {
     pub found: Option<FoundResult>,
     /// The recorded results of a replay's operations, and the differences from them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub replayed: Option<ReplayedResult>,
+    pub replayed: Option<Replayed>,
     /// Hosts in the order of their first rank; of too many only the outliers.
     pub hosts: Vec<HostResult>,
     /// The spread over all hosts, when there are too many for a row each.
@@ -215,20 +215,6 @@ pub struct ErrorExample {
     /// The rank on which it happened.
     pub rank: u32,
     /// The host of that rank.
-    pub host: String,
-}
-
-/// Results up to the moment the first worker finished.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct FirstDoneResult {
-    /// Time of its end, s after measuring began.
-    pub elapsed_s: f64,
-    /// Items of all workers done by then.
-    pub items: u64,
-    /// items / elapsed_s.
-    pub rate: f64,
-    /// The host of that worker; empty if unknown.
-    #[serde(default)]
     pub host: String,
 }
 
@@ -378,7 +364,7 @@ impl PhaseResult {
             elapsed_s: elapsed.as_secs_f64(),
             rate: outcome.rate(),
             bandwidth: (*bytes > 0).then(|| outcome.bandwidth()),
-            first_done: first_done.as_ref().map(FirstDoneResult::from),
+            first_done: first_done.clone(),
             start_skew_s: start_skew.as_secs_f64(),
             cache: cache.map(|c| c.name().to_owned()),
             stonewall: *stonewall,
@@ -411,7 +397,7 @@ impl PhaseResult {
             given_up: GivenUpResult::of(outcome),
             access: access.map(|access| AccessResult::of(access, *bytes)),
             found: found.map(|found| FoundResult::of(found, *elapsed)),
-            replayed: replayed.as_ref().map(ReplayedResult::from),
+            replayed: replayed.clone(),
             residency: ResidencyResult::of(outcome),
             client: client.as_ref().map(ClientCostResult::from),
             steady: steady.as_ref().map(SteadyResult::from),
@@ -503,22 +489,6 @@ fn error_examples(failures: &Failures) -> Vec<ErrorExample> {
         }
     };
     failures.iter().map(example).collect()
-}
-
-impl From<&FirstDone> for FirstDoneResult {
-    fn from(first: &FirstDone) -> FirstDoneResult {
-        let FirstDone {
-            elapsed,
-            items,
-            host,
-        } = first;
-        FirstDoneResult {
-            elapsed_s: elapsed.as_secs_f64(),
-            items: *items,
-            rate: per_second(*items, *elapsed),
-            host: host.clone(),
-        }
-    }
 }
 
 impl From<&HostOutcome> for HostResult {

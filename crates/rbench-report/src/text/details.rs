@@ -210,8 +210,9 @@ fn early(result: &RunResult, phase: &PhaseResult) -> Option<String> {
     const LONG: f64 = 1.5;
     let first = phase.first_done.as_ref()?;
     let several = result.world.hosts.len() > 1 && !first.host.is_empty();
-    let long = first.elapsed_s * LONG < phase.elapsed_s;
-    (several && long).then(|| format!("{} on {}", seconds(first.elapsed_s), first.host))
+    let elapsed_s = first.elapsed.as_secs_f64();
+    let long = elapsed_s * LONG < phase.elapsed_s;
+    (several && long).then(|| format!("{} on {}", seconds(elapsed_s), first.host))
 }
 
 /// A line for each phase that was stopped by its stonewall.

@@ -72,14 +72,12 @@ impl Made {
             .map(|r| r.elapsed)
             .min()
             .unwrap_or_default();
-        all.first_done = Some(FirstDone {
-            elapsed: first,
-            items: all.timeline.done_by(first, all.elapsed),
-            host: self
-                .hosts
-                .first()
-                .map_or_else(String::new, |h| h.to_string()),
-        });
+        let items = all.timeline.done_by(first, all.elapsed);
+        let host = self
+            .hosts
+            .first()
+            .map_or_else(String::new, |h| h.to_string());
+        all.first_done = Some(FirstDone::new(first, items, host));
         if all.ranks.len() > 1 {
             all.start_skew = Nanos(180_000 + self.base_ns % 70_000);
             all.start = Some(CommonStart {

@@ -117,17 +117,17 @@ options! {
     /// Reports and logs of a job.
     REPORT: Job () {
     group_reporting => report.group_reporting: switch, "Report all workers of a group in one entry";
-    unified_rw_reporting => report.unified: words("HOW", "none" = Unified::Apart,
+    unified_rw_reporting => report.shown.unified: words("HOW", "none" = Unified::Apart,
             "0" = Unified::Apart, "mixed" = Unified::Mixed, "1" = Unified::Mixed,
             "both" = Unified::Both, "2" = Unified::Both) = "none",
         "none (0): rows for reads and for writes; mixed (1): one row; both (2)";
-    percentile_list => report.percentiles: of("PERCENT:...", Given::percentiles)
+    percentile_list => report.shown.percentiles: of("PERCENT:...", Given::percentiles)
             = "1:5:10:20:30:40:50:60:70:80:90:95:99:99.5:99.9:99.95:99.99",
         "Percentiles to report, separated by colons";
-    clat_percentiles => report.clat_percentiles: flag = "1",
+    clat_percentiles => report.shown.clat_percentiles: flag = "1",
         "Report percentiles of completion latency";
-    lat_percentiles => report.lat_percentiles: flag = "0", "Report percentiles of total latency";
-    slat_percentiles => report.slat_percentiles: flag = "0",
+    lat_percentiles => report.shown.lat_percentiles: flag = "0", "Report percentiles of total latency";
+    slat_percentiles => report.shown.slat_percentiles: flag = "0",
         "Report percentiles of submission latency";
     write_bw_log => report.logs.bandwidth: log, "Log bandwidth to PREFIX_bw.N.log";
     write_iops_log => report.logs.iops: log, "Log operations per second to PREFIX_iops.N.log";

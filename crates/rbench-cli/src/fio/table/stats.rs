@@ -21,9 +21,9 @@ options! {
         "Clock of job_start in JSON, as its number in clock_gettime";
     bwavgtime: time(ms) = "500", "Length of a bandwidth sample";
     iopsavgtime: time(ms) = "500", "Length of an IOPS sample";
-    unit_base => report.bits: words("0|1|8", "0" = false, "1" = true, "8" = false) = "0",
+    unit_base => report.shown.bits: words("0|1|8", "0" = false, "1" = true, "8" = false) = "0",
         "Unit of bandwidth in the normal output: 1: bits; 0, 8: bytes";
-    significant_figures => report.significant_figures: within(1, 10) = "4",
+    significant_figures => report.shown.significant_figures: within(1, 10) = "4",
         "Significant digits of numbers in the normal output";
     per_job_logs => report.logs.one_file: inverted = "1",
         "One log per worker; 0: one for all, without a number in its name";

@@ -1,6 +1,7 @@
 //! The report of a job of fio: defaults of its options on reports and logs.
 
 use rbench_core::Nanos;
+use rbench_core::job::FioShown;
 
 use crate::jobs::{FioReport, JobPlan, LeftOut, Logs, WindowValue};
 use crate::resolve::PlanError;
@@ -22,7 +23,10 @@ pub(super) fn report(job: &Job, group: u32, notes: &mut Vec<String>) -> FioRepor
     FioReport {
         group,
         logs: logs(&s.report.logs, &job.name),
-        percentiles: percentiles(s),
+        shown: FioShown {
+            percentiles: percentiles(s),
+            ..s.report.shown.clone()
+        },
         left_out: left_out(s),
         sampled_every: [every(s.bwavgtime), every(s.iopsavgtime)],
         options: job.options.clone(),
@@ -92,7 +96,7 @@ fn left_out(s: &Settings) -> LeftOut {
 }
 
 fn percentiles(s: &Settings) -> Vec<f64> {
-    let mut list = s.report.percentiles.clone();
+    let mut list = s.report.shown.percentiles.clone();
     list.sort_by(f64::total_cmp);
     list.dedup();
     list

@@ -144,7 +144,7 @@ fn without_options_it_is_fios_default_job() {
     assert_eq!((plan.numjobs, plan.batch_submit), (1, 1));
     assert_eq!(plan.batch_complete_min, 1);
     assert!(!plan.direct && !report(&plan).group_reporting);
-    assert_eq!(report(&plan).unified, Unified::Apart);
+    assert_eq!(report(&plan).shown.unified, Unified::Apart);
     let files = &plan.files;
     assert_eq!(files.names, FileNames::Format("a.$jobnum.$filenum".into()));
     assert_eq!((files.count, files.open, files.size), (1, 1, (MIB, MIB)));
@@ -156,8 +156,8 @@ fn without_options_it_is_fios_default_job() {
     assert_eq!((plan.pace.loops, plan.pace.think_blocks), (1, 1));
     assert_eq!((plan.pace.runtime, plan.pace.io_size), (None, None));
     assert_eq!(plan.syncing, Syncing::default());
-    assert_eq!(report(&plan).percentiles.len(), 17);
-    assert!(report(&plan).clat_percentiles && !report(&plan).lat_percentiles);
+    assert_eq!(report(&plan).shown.percentiles.len(), 17);
+    assert!(report(&plan).shown.clat_percentiles && !report(&plan).shown.lat_percentiles);
     assert_eq!((plan.verify, notes), (None, Vec::new()));
 }
 
@@ -785,8 +785,8 @@ fn what_all_workers_move_is_told_in_the_shortest_stretches_of_any_job() {
 
 #[test]
 fn percentiles_are_reported_in_their_order() {
-    let plan = single(|s| s.report.percentiles = vec![99.0, 50.0, 99.0]);
-    assert_eq!(report(&plan).percentiles, [50.0, 99.0]);
+    let plan = single(|s| s.report.shown.percentiles = vec![99.0, 50.0, 99.0]);
+    assert_eq!(report(&plan).shown.percentiles, [50.0, 99.0]);
 }
 
 #[test]

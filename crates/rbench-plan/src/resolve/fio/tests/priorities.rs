@@ -156,7 +156,7 @@ fn a_level_without_a_class_is_one_of_best_effort() {
 fn the_latency_by_priority_is_the_one_that_fio_shows() {
     let check = |lat, without_lat, without_clat, expect| {
         let plan = single(|s| {
-            s.report.lat_percentiles = lat;
+            s.report.shown.lat_percentiles = lat;
             s.report.left_out.lat = without_lat;
             s.report.left_out.clat = without_clat;
         });

@@ -16,9 +16,11 @@ use crate::workload;
 
 /// Operations of a try: some 250 us, short enough to pass without a disturbance.
 const ROUNDS: u64 = 5_000;
-/// Number of tries. The fastest counts: disturbances only make one slower.
-const TRIES: u32 = 8;
-/// Time after which no further try begins.
+/// Most tries. The fastest counts: disturbances only make one slower.
+const TRIES: u64 = 8;
+/// Fewest tries.
+const TRIES_MIN: u64 = 3;
+/// Time that undisturbed tries may take, beyond the fewest.
 const PATIENCE: Nanos = Nanos(5_000_000);
 
 /// Costs in ns.
@@ -44,7 +46,8 @@ pub async fn on_each_host(group: &Group<'_>, work: &Work) -> Result<Vec<Calibrat
     Ok(told.into_iter().map(|(_, costs)| costs).collect())
 }
 
-/// Measures with the clock that workers read; takes about 5 ms.
+/// Measures with the clock that workers read; takes about 5 ms, more where an operation takes longer
+/// than 125 ns.
 pub fn calibrate(counter: &Counter, work: &Work) -> Calibration {
     let clock = counter.clock_in_a_moment();
     let record = || {
@@ -65,9 +68,9 @@ pub fn calibrate(counter: &Counter, work: &Work) -> Calibration {
         })
     };
     Calibration {
-        clock_ns: best(clock, read),
-        record_ns: best(clock, record),
-        null_op_ns: best(clock, || null_operations(clock, work)),
+        clock_ns: best(read),
+        record_ns: best(record),
+        null_op_ns: best(|| null_operations(clock, work)),
     }
 }
 
@@ -77,14 +80,13 @@ fn timed(clock: CpuClock, work: impl FnOnce()) -> Nanos {
     clock.now().since(begun)
 }
 
-fn best(clock: CpuClock, mut once: impl FnMut() -> Nanos) -> f64 {
-    let begun = clock.now();
-    let mut fastest = once();
-    for _ in 1..TRIES {
-        if clock.now().since(begun) > PATIENCE {
+fn best(mut once: impl FnMut() -> Nanos) -> f64 {
+    let mut fastest = Nanos(u64::MAX);
+    for done in 1..=TRIES {
+        fastest = fastest.min(once());
+        if done >= TRIES_MIN && fastest.0.saturating_mul(done) > PATIENCE.0 {
             break;
         }
-        fastest = fastest.min(once());
     }
     fastest.0 as f64 / ROUNDS as f64
 }

@@ -174,7 +174,7 @@ impl<W: ClapArgs, R: ClapArgs + Repeated> Run<W, R> {
 /// The commands: they take milliseconds to describe, and are needed several times.
 static COMMAND: LazyLock<clap::Command> = LazyLock::new(described);
 
-/// The commands, for a reader of its own.
+/// Returns a copy of the commands, to be changed or to read a command line with.
 pub fn command() -> clap::Command {
     COMMAND.clone()
 }

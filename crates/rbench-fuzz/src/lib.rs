@@ -47,7 +47,8 @@ impl Target {
     }
 }
 
-/// Targets as rows: the property, whose name the files of seeds and words have, and their form.
+/// Targets as rows: the property, whose name the file of seeds has, the form of the seeds, and the
+/// words.
 macro_rules! targets {
     ($($name:ident: $form:ident, $dictionary:expr;)*) => {
         &[$(Target {

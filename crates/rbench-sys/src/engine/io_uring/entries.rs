@@ -78,35 +78,44 @@ impl Entries {
             }
             _ => None,
         };
-        // The kinds of entries and of files have no common types that could be named.
-        macro_rules! moves {
-            ($entry:expr, $flags:expr) => {
-                ($entry.offset(offset).rw_flags($flags).ioprio(priority)).build()
-            };
-        }
+        // The two kinds of files have no common type that could be named.
         macro_rules! entry_for {
             ($file:expr) => {
                 match (request.transfer, vector) {
-                    (Transfer::Read, _) if registered.buffers => moves!(
-                        opcode::ReadFixed::new($file, start, length, number),
-                        self.read_flags
-                    ),
-                    (Transfer::Read, None) => {
-                        moves!(opcode::Read::new($file, start, length), self.read_flags)
+                    (Transfer::Read, _) if registered.buffers => {
+                        opcode::ReadFixed::new($file, start, length, number)
+                            .offset(offset)
+                            .rw_flags(self.read_flags)
+                            .ioprio(priority)
+                            .build()
                     }
-                    (Transfer::Read, Some(vector)) => {
-                        moves!(opcode::Readv::new($file, vector, 1), self.read_flags)
+                    (Transfer::Read, None) => opcode::Read::new($file, start, length)
+                        .offset(offset)
+                        .rw_flags(self.read_flags)
+                        .ioprio(priority)
+                        .build(),
+                    (Transfer::Read, Some(vector)) => opcode::Readv::new($file, vector, 1)
+                        .offset(offset)
+                        .rw_flags(self.read_flags)
+                        .ioprio(priority)
+                        .build(),
+                    (Transfer::Write, _) if registered.buffers => {
+                        opcode::WriteFixed::new($file, start, length, number)
+                            .offset(offset)
+                            .rw_flags(self.write_flags)
+                            .ioprio(priority)
+                            .build()
                     }
-                    (Transfer::Write, _) if registered.buffers => moves!(
-                        opcode::WriteFixed::new($file, start, length, number),
-                        self.write_flags
-                    ),
-                    (Transfer::Write, None) => {
-                        moves!(opcode::Write::new($file, start, length), self.write_flags)
-                    }
-                    (Transfer::Write, Some(vector)) => {
-                        moves!(opcode::Writev::new($file, vector, 1), self.write_flags)
-                    }
+                    (Transfer::Write, None) => opcode::Write::new($file, start, length)
+                        .offset(offset)
+                        .rw_flags(self.write_flags)
+                        .ioprio(priority)
+                        .build(),
+                    (Transfer::Write, Some(vector)) => opcode::Writev::new($file, vector, 1)
+                        .offset(offset)
+                        .rw_flags(self.write_flags)
+                        .ioprio(priority)
+                        .build(),
                     (Transfer::Fsync | Transfer::Trim, _) => opcode::Fsync::new($file).build(),
                     (Transfer::DataSync, _) => opcode::Fsync::new($file)
                         .flags(types::FsyncFlags::DATASYNC)

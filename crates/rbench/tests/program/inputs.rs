@@ -184,7 +184,7 @@ fn directories_that_mdtest_finds_are_no_failures_and_not_counted() {
 fn a_folder_for_the_results_of_io500_is_made() {
     let place = Place::new();
     let mut ini = "[global]\ndatadir = ./target\nresultdir = ./results\n\
-        [debug]\nstonewall-time = 1\n[ior-easy]\nblockSize = 4m\n[mdtest-easy]\nn = 5\n\
+        [debug]\nstonewall-time = 60\n[ior-easy]\nblockSize = 4m\n[mdtest-easy]\nn = 5\n\
         [ior-hard]\nsegmentCount = 5\n[mdtest-hard]\nn = 5\n"
         .to_owned();
     for phase in ["ior-rnd4K", "ior-rnd1MB", "mdworkbench", "find-easy"] {

@@ -584,10 +584,7 @@ fn native_phase(
     ranks: u32,
 ) -> PhasePlan {
     let info = kind.info();
-    let ahead = match info.step {
-        0 => 0,
-        step => shift::ahead(shift, step, ranks),
-    };
+    let ahead = shift::ahead(shift, info.step, ranks);
     let of_the_tree = info.items.is_none();
     let asks = info.asks();
     let ordered = of_the_tree || info.creates() || info.op == OpKind::List;

@@ -7,10 +7,10 @@ use crate::permutation::Permutation;
 
 /// Distance in ranks to the owner of the items in the `step`-th phase after creation (from 1).
 /// Rank r works on the items of rank r − step·shift, or of the next multiple that is not its
-/// own. Zero if `shift` is zero or a multiple of `ranks`.
+/// own. Zero if `step` or `shift` is zero, or `shift` a multiple of `ranks`.
 pub fn ahead(shift: u32, step: u32, ranks: u32) -> u32 {
     let unit = shift % ranks.max(1);
-    if unit == 0 {
+    if unit == 0 || step == 0 {
         return 0;
     }
     let distance = (step..)

@@ -54,10 +54,7 @@ pub(super) fn resolve(
         first.map(|row| row.name)
     };
     let plan = |info: &&PhaseInfo| {
-        let ahead = match info.step {
-            0 => 0,
-            step => shift::ahead(common.shift.unwrap_or(0), step, ranks),
-        };
+        let ahead = shift::ahead(common.shift.unwrap_or(0), info.step, ranks);
         PhasePlan {
             deadline: time.filter(|_| named(info.kind).is_some() || info.creates()),
             showing: named(info.kind).map_or(Showing::Untimed, Showing::Row),

@@ -237,17 +237,19 @@ impl Plan {
     /// The first directory of the run; `None`: the built-in file system.
     pub fn first_dir(&self) -> Option<&PathBuf> {
         match &self.work {
-            Work::Meta(meta) => match &meta.site {
-                Location::TestDirs(dirs) => dirs.first(),
-                Location::Own => self.dir.as_ref(),
-            },
-            Work::Io(_) | Work::Find(_) | Work::Mix(_) | Work::Replay(_) => self.dir.as_ref(),
-            Work::Jobs(jobs) => jobs
-                .rounds
-                .iter()
-                .flatten()
-                .map(|j| &j.files.directory)
-                .next(),
+            Work::Jobs(jobs) => Some(&jobs.rounds.iter().flatten().next()?.files.directory),
+            _ => self.dirs().first(),
+        }
+    }
+
+    /// The directories of any workload except jobs, which have their own.
+    fn dirs(&self) -> &[PathBuf] {
+        match &self.work {
+            Work::Meta(MetaPlan {
+                site: Location::TestDirs(dirs),
+                ..
+            }) => dirs,
+            _ => self.dir.as_slice(),
         }
     }
 
@@ -255,13 +257,6 @@ impl Plan {
     /// built-in file system.
     pub fn places(&self) -> Vec<PathBuf> {
         let mut places: Vec<PathBuf> = match &self.work {
-            Work::Meta(meta) => match &meta.site {
-                Location::TestDirs(dirs) => dirs.clone(),
-                Location::Own => self.dir.iter().cloned().collect(),
-            },
-            Work::Io(_) | Work::Find(_) | Work::Mix(_) | Work::Replay(_) => {
-                self.dir.iter().cloned().collect()
-            }
             Work::Jobs(jobs) => {
                 let files = jobs.rounds.iter().flatten().map(|job| &job.files);
                 let places = files.flat_map(|files| match &files.names {
@@ -275,6 +270,7 @@ impl Plan {
                 });
                 places.collect()
             }
+            _ => self.dirs().to_vec(),
         };
         places.sort_unstable();
         places.dedup();

@@ -320,13 +320,7 @@ pub fn task_counts(spec: &Spec, ranks: u32) -> Result<Vec<u32>, PlanError> {
     match &spec.workload {
         Workload::Mdtest(options) => counts(options, ranks).map_err(PlanError::plain),
         Workload::Ior(options) => ior::tasks(options, ranks).map(|tasks| vec![tasks]),
-        Workload::Meta(_)
-        | Workload::Ops(_)
-        | Workload::Io(_)
-        | Workload::Fio(_)
-        | Workload::Find(_)
-        | Workload::Mix(_)
-        | Workload::Replay(_) => Ok(vec![ranks]),
+        _ => Ok(vec![ranks]),
     }
 }
 

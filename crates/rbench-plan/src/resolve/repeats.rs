@@ -55,13 +55,7 @@ pub(super) fn of(
     }
     let flag = match workload {
         Workload::Mdtest(_) | Workload::Ior(_) => "-i",
-        Workload::Meta(_)
-        | Workload::Ops(_)
-        | Workload::Io(_)
-        | Workload::Fio(_)
-        | Workload::Find(_)
-        | Workload::Mix(_)
-        | Workload::Replay(_) => "--iterations",
+        _ => "--iterations",
     };
     let iterations = at_least_one(flag, common.iterations.unwrap_or(1))?;
     Ok((iterations, None))

@@ -500,8 +500,7 @@ fn resolve_meta(
     };
     shape.nodes().ok_or_else(too_large)?;
     if let Some(wanted) = meta.items_per_rank {
-        let item_nodes = shape.item_nodes();
-        let places = item_nodes.end - item_nodes.start;
+        let places = shape.places();
         shape.items_per_node = wanted / places;
         let got = shape.items_per_node * places;
         refuse_if! {
@@ -516,10 +515,9 @@ fn resolve_meta(
     }
     let needed = timed.as_ref();
     if let Some(needed) = needed.and_then(|timed| timed.items_per_rank(threads, ranks)) {
-        let item_nodes = shape.item_nodes();
         shape.items_per_node = match needed {
             UNTIL_THE_DEADLINE => needed,
-            _ => needed.div_ceil((item_nodes.end - item_nodes.start).max(1)),
+            _ => needed.div_ceil(shape.places().max(1)),
         };
     }
     refuse_if!(shape.items_per_node == 0 => "--items must be at least 1");

@@ -66,10 +66,15 @@ impl Shape {
     /// Items of each kind in the whole tree; `None` if it exceeds 2^62.
     pub fn items(&self) -> Option<u64> {
         self.nodes()?;
-        let nodes = self.item_nodes();
-        (nodes.end - nodes.start)
+        self.places()
             .checked_mul(self.items_per_node)
             .filter(|t| *t <= 1 << 62)
+    }
+
+    /// Number of nodes that have items.
+    pub fn places(&self) -> u64 {
+        let nodes = self.item_nodes();
+        nodes.end - nodes.start
     }
 
     /// Number of children of `node`.
@@ -194,14 +199,14 @@ impl Paths {
             ItemKind::Dir => forest.naming.dir,
             ItemKind::File => forest.naming.file,
         };
-        let item_nodes = forest.shape.item_nodes();
+        let shape = &forest.shape;
         let mut paths = Paths {
             word,
             suffix: "",
             owner,
-            items_per_tree: (item_nodes.end - item_nodes.start) * forest.shape.items_per_node,
-            nodes: forest.shape.nodes().unwrap_or(1),
-            first_item_node: item_nodes.start,
+            items_per_tree: shape.places() * shape.items_per_node,
+            nodes: shape.nodes().unwrap_or(1),
+            first_item_node: shape.item_nodes().start,
             bytes: Vec::with_capacity(PATH_MAX),
             tree_end: 0,
             node_end: 0,

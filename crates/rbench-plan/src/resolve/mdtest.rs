@@ -231,7 +231,7 @@ fn extent(
         ))
     };
     shape.nodes().ok_or_else(|| too_large(&shape))?;
-    let places = shape.item_nodes().end - shape.item_nodes().start;
+    let places = shape.places();
     let items = options.items.filter(|n| *n > 0);
     let per_dir = options.items_per_dir.filter(|n| *n > 0);
     let mut loops = 1;

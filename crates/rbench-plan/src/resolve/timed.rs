@@ -124,7 +124,6 @@ impl Timed {
                  directory until the time is over", plan.shape.depth;
         }
         let (threads, ranks) = (u64::from(threads), u64::from(ranks));
-        let places = plan.shape.item_nodes();
         for kind in &self.asked {
             let info = kind.info();
             let (things, there, needed) = match info.op {
@@ -136,7 +135,7 @@ impl Timed {
                         Layout::Unique => threads,
                         Layout::Shared => threads * ranks,
                     };
-                    ("tree directories", places.end - places.start, workers)
+                    ("tree directories", plan.shape.places(), workers)
                 }
                 // One item moves from name to name, so each worker needs a second name.
                 OpKind::Rename if self.time.is_some() => {

@@ -4,7 +4,7 @@ use super::survey::{Step, Survey};
 use super::*;
 use crate::testing::check_error;
 
-fn reading() -> Reading {
+pub(super) fn reading() -> Reading {
     Reading {
         names: Names::default(),
         unit: Nanos::MICROSECOND,
@@ -16,7 +16,7 @@ fn read_as(format: Format, text: &str) -> Result<Out, String> {
     read_with(format, text, &reading())
 }
 
-fn read_with(format: Format, text: &str, reading: &Reading) -> Result<Out, String> {
+pub(super) fn read_with(format: Format, text: &str, reading: &Reading) -> Result<Out, String> {
     let mut reader = reader(format, reading);
     let mut out = Out::default();
     for (number, line) in text.lines().enumerate() {

@@ -2,6 +2,7 @@
 //! interrupted calls. The model knows the open file of each read; the reader must find the
 //! same.
 
+use std::borrow::Borrow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
@@ -10,7 +11,8 @@ use rbench_core::random::Stream;
 
 use super::*;
 use crate::testing::check_error;
-use crate::trace::names::Names;
+use crate::trace::Format;
+use crate::trace::tests::{read_with, reading};
 
 /// Number of steps of a run, and most processes at a time.
 const STEPS: usize = 400;
@@ -281,19 +283,12 @@ impl Machine {
     }
 }
 
-fn read(lines: &[String]) -> Out {
+fn read<S: Borrow<str>>(lines: &[S]) -> Out {
     let reading = Reading {
-        names: Names::default(),
-        unit: Nanos::MICROSECOND,
         cwd: Some(b"/".to_vec()),
+        ..reading()
     };
-    let (mut reader, mut out) = (Strace::new(&reading), Out::default());
-    for (number, line) in (1..).zip(lines) {
-        let taken = reader.line(number, line.as_bytes(), &mut out);
-        assert_eq!(taken, Ok(()), "{line}");
-    }
-    assert_eq!(reader.end(&mut out), Ok(()));
-    out
+    read_with(Format::Strace, &lines.join("\n"), &reading).expect("a sound trace")
 }
 
 /// Compares a trace with the machine. Returns the first difference.
@@ -362,8 +357,7 @@ proptest! {
 
 /// Operations of a trace in one word each.
 fn files(lines: &[&str]) -> (Vec<String>, u64) {
-    let lines: Vec<String> = lines.iter().map(|line| (*line).to_owned()).collect();
-    let out = read(&lines);
+    let out = read(lines);
     let words = out.ops.iter().map(|op| {
         let implied = if op.implied { "(" } else { "" };
         let kind = op.call.op().name();
@@ -407,16 +401,14 @@ fn a_child_that_ends_before_its_fork_does_is_gone() {
 
 #[test]
 fn what_a_directory_that_is_left_out_leads_to_is_left_out_by_its_reason() {
-    let lines = [
+    let out = read(&[
         "1 1.1 openat(AT_FDCWD, \"/proc\", O_RDONLY|O_DIRECTORY) = 3",
         "1 1.2 openat(3, \"self\", O_RDONLY) = 4",
         "1 1.3 read(4, \"\"..., 5) = 5",
         "1 1.4 close(4) = 0",
         "1 1.5 openat(3, \"/a\", O_RDONLY) = 4",
         "1 1.6 read(4, \"\"..., 5) = 5",
-    ];
-    let lines = lines.map(str::to_owned);
-    let out = read(&lines);
+    ]);
     let left_out: Vec<_> = out.left_out.0.into_iter().collect();
     assert_eq!(left_out, [(why::KERNEL, 4)]);
     assert_eq!(out.ops.len(), 2);
@@ -442,7 +434,7 @@ fn times_of_day_go_on_past_midnight() {
         "1 23:59:59.900000 openat(AT_FDCWD, \"a\", O_RDONLY) = 3",
         "1 00:00:00.100000 read(3, \"\"..., 5) = 5 <0.000010>",
     ];
-    let out = read(&lines.map(str::to_owned));
+    let out = read(&lines);
     let at: Vec<Nanos> = out.ops.iter().map(|op| op.at).collect();
     assert_eq!(at[1].since(at[0]), Nanos(200_000_000));
     assert!(is_line(lines[0]) && !is_line("1 23:59:59 close(3) = 0"));

@@ -11,6 +11,13 @@ const OTHERS: Share = Share {
     touched: 0,
 };
 
+/// Rounds over a hundred items; the first took 200 ms.
+const ROUND: Round = Round {
+    after: Nanos(200_000_000),
+    once: 100,
+    done: 6_800,
+};
+
 fn requests(pairs: &[(&str, u64)]) -> Option<Requests> {
     Some(Requests {
         source: "a counter".to_owned(),
@@ -55,10 +62,7 @@ fn pages(cached: u64) -> Pages {
 #[test]
 fn attributes_that_are_asked_for_past_the_caches_are_forced_unless_nothing_was_asked() {
     let asked = |getattr: u64| CacheLook {
-        requests: Some(Requests {
-            source: String::new(),
-            by_kind: [("getattr".to_owned(), getattr)].into(),
-        }),
+        requests: requests(&[("getattr", getattr)]),
         ..look(Some(OWN))
     };
     let of = |look| one(Evidence::Client, OpKind::Getattr, look);
@@ -198,11 +202,7 @@ fn a_row_that_comes_round_is_cold_only_until_then() {
             ..look(Some(share))
         };
         let row = Residency {
-            round: Some(Round {
-                after: Nanos(200_000_000),
-                once: 100,
-                done: 6_800,
-            }),
+            round: Some(ROUND),
             ..row(ground, vec![look])
         };
         row.verdict(OpKind::Read).0
@@ -213,20 +213,14 @@ fn a_row_that_comes_round_is_cold_only_until_then() {
     );
     assert_eq!(at(OTHERS, Evidence::Client, None), Verdict::ColdThenPerhaps);
     assert_eq!(at(OWN, Evidence::Client, None), Verdict::Perhaps);
+    let cached = CacheLook {
+        before: pages(0),
+        after: pages(100),
+        ..look(Some(OTHERS))
+    };
     let kept = Residency {
-        round: Some(Round {
-            after: Nanos(200_000_000),
-            once: 100,
-            done: 6_800,
-        }),
-        ..row(
-            Evidence::Client,
-            vec![CacheLook {
-                before: pages(0),
-                after: pages(100),
-                ..look(Some(OTHERS))
-            }],
-        )
+        round: Some(ROUND),
+        ..row(Evidence::Client, vec![cached])
     };
     assert_eq!(kept.verdict(OpKind::Read).0, Verdict::ColdThenMemory);
     // Enough requests for all passes; then few enough that each may have carried much.

@@ -509,10 +509,7 @@ impl Residency {
             };
         }
         let pages = look.by_pages(op, self.direct);
-        let over_all = [look.by_requests(op), look.by_fetched()]
-            .into_iter()
-            .find(|m| *m != Measured::Nothing)
-            .unwrap_or(Measured::Nothing);
+        let over_all = strongest(look.by_requests(op), look.by_fetched());
         if self.round.is_some() && !self.passes_by(op) {
             let first = self.conclude(op, look, pages);
             // Data that is completely in memory at the end was not fetched twice.

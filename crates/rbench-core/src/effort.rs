@@ -49,13 +49,9 @@ pub struct Effort {
 impl Effort {
     /// Adds that of other workers.
     pub fn add(&mut self, other: Effort) {
-        let sum = |(mine, theirs): (u64, u64)| mine.saturating_add(theirs);
-        let pairs = self.to_words().into_iter().zip(other.to_words());
-        let mut words = [0; EFFORT_WORDS];
-        for (word, pair) in words.iter_mut().zip(pairs) {
-            *word = sum(pair);
-        }
-        *self = Effort::from_words(words);
+        let (mine, theirs) = (self.to_words(), other.to_words());
+        let sum = |at: usize| mine[at].saturating_add(theirs[at]);
+        *self = Effort::from_words(std::array::from_fn(sum));
     }
 
     /// Share of the workers' time, waits excluded, that was spent in calls, 0 to 1; `None` if no

@@ -130,29 +130,21 @@ impl Schedule {
 
     /// Takes the starts before `end`, at most `most`, and returns their number.
     pub fn take_before(&self, end: Nanos, most: u64) -> u64 {
-        match self.arrival {
-            Arrival::Uniform => {
-                let before = self.uniform_before(end);
-                let mut count = 0;
-                let order = Ordering::Relaxed;
-                // Starts that others take meanwhile are not counted twice.
-                let _ = self.taken.fetch_update(order, order, |taken| {
-                    count = before.saturating_sub(taken).min(most);
-                    Some(taken + count)
-                });
-                count
-            }
-            Arrival::Poisson => {
-                let mut count = 0;
-                let order = Ordering::Relaxed;
-                let _ = self.taken.fetch_update(order, order, |taken| {
-                    let (counted, latest) = self.poisson_before(taken, end, most);
-                    count = counted;
-                    Some(latest)
-                });
-                count
-            }
-        }
+        let mut count = 0;
+        let order = Ordering::Relaxed;
+        // Starts that others take meanwhile are not counted twice.
+        let _ = self.taken.fetch_update(order, order, |taken| {
+            let (counted, latest) = match self.arrival {
+                Arrival::Uniform => {
+                    let left = self.uniform_before(end).saturating_sub(taken).min(most);
+                    (left, taken + left)
+                }
+                Arrival::Poisson => self.poisson_before(taken, end, most),
+            };
+            count = counted;
+            Some(latest)
+        });
+        count
     }
 
     /// The `nth` start of the rank.

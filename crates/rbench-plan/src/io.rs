@@ -432,6 +432,7 @@ mod tests {
     use super::*;
     use crate::jobs::Direction;
     use crate::pattern::{Part, Step, Steps};
+    use crate::testing::check_covers;
     use proptest::prelude::*;
 
     fn plan(layout: Layout, size: u64, block: u64) -> IoPlan {
@@ -463,18 +464,6 @@ mod tests {
             .collect()
     }
 
-    /// Checks that the sorted blocks cover every byte once.
-    fn check_covers(mut blocks: Vec<(u64, u64)>, size: u64) {
-        blocks.sort_unstable();
-        let mut at = 0;
-        for (start, length) in blocks {
-            assert_eq!(start, at);
-            assert!(length > 0);
-            at += length;
-        }
-        assert_eq!(at, size);
-    }
-
     #[test]
     fn another_phase_has_another_order_of_the_same_blocks() {
         // The last block is shorter.
@@ -484,7 +473,7 @@ mod tests {
         assert_ne!(first, second);
         [first, second]
             .into_iter()
-            .for_each(|blocks| check_covers(blocks, 512_100));
+            .for_each(|blocks| check_covers(blocks, 0, 512_100));
     }
 
     #[test]
@@ -501,7 +490,7 @@ mod tests {
             );
             let blocks = steps.iter().map(|step| (step.offset, step.length));
             assert_eq!(blocks.clone().is_sorted(), rw == Rw::Rw);
-            check_covers(blocks.collect(), 512_000);
+            check_covers(blocks, 0, 512_000);
         }
     }
 
@@ -571,7 +560,7 @@ mod tests {
                         break;
                     }
                 }
-                check_covers(blocks, size);
+                check_covers(blocks, 0, size);
             }
         }
 

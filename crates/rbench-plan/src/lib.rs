@@ -57,6 +57,20 @@ pub use spec::Spec;
 mod testing {
     use std::fmt::{Debug, Display};
 
+    /// Checks that these offsets and lengths cover `from..to` without an overlap or a gap.
+    #[track_caller]
+    pub fn check_covers(places: impl IntoIterator<Item = (u64, u64)>, from: u64, to: u64) {
+        let mut places: Vec<(u64, u64)> = places.into_iter().collect();
+        places.sort_unstable();
+        let mut end = from;
+        for (offset, length) in places {
+            assert_eq!(offset, end, "a gap or an overlap");
+            assert!(length > 0);
+            end += length;
+        }
+        assert_eq!(end, to);
+    }
+
     /// Checks that a result is an error whose message contains `part`.
     #[track_caller]
     pub fn check_error<T: Debug, E: Display + Debug>(result: Result<T, E>, part: &str) {

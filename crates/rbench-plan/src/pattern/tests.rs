@@ -44,13 +44,8 @@ fn offsets_of(steps: &[Step], direction: Direction) -> Vec<u64> {
 
 /// Checks that the steps cover `from..to` of the file without overlap or gap.
 fn check_covers(steps: &[Step], from: u64, to: u64) {
-    let mut places: Vec<(u64, u64)> = steps.iter().map(|s| (s.offset, s.length)).collect();
-    places.sort_unstable();
-    let end = places.iter().fold(from, |at, (offset, length)| {
-        assert_eq!(*offset, at, "a gap or an overlap");
-        at + length
-    });
-    assert_eq!(end, to);
+    let places = steps.iter().map(|s| (s.offset, s.length));
+    crate::testing::check_covers(places, from, to);
 }
 
 #[test]

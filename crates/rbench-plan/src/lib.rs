@@ -57,6 +57,8 @@ pub use spec::Spec;
 mod testing {
     use std::fmt::{Debug, Display};
 
+    use crate::document::DocumentError;
+
     /// Checks that these offsets and lengths cover `from..to` without an overlap or a gap.
     #[track_caller]
     pub fn check_covers(places: impl IntoIterator<Item = (u64, u64)>, from: u64, to: u64) {
@@ -76,5 +78,16 @@ mod testing {
     pub fn check_error<T: Debug, E: Display + Debug>(result: Result<T, E>, part: &str) {
         let message = result.expect_err(part).to_string();
         assert!(message.contains(part), "'{message}' lacks '{part}'");
+    }
+
+    /// Checks that reading a document fails at this line with a message of one line that contains
+    /// `part`.
+    #[track_caller]
+    pub fn check_document<T: Debug>(result: Result<T, DocumentError>, line: usize, part: &str) {
+        let error = result.expect_err(part);
+        assert_eq!(error.line, line, "{error}");
+        let message = error.message;
+        assert!(message.contains(part), "'{message}' lacks '{part}'");
+        assert!(!message.contains('\n'), "{message}");
     }
 }

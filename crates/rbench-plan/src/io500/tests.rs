@@ -1,4 +1,5 @@
 use super::*;
+use crate::testing::check_document;
 
 const PLACES: Places<'_> = Places {
     data: "/m/data",
@@ -98,12 +99,7 @@ fn a_settings_file_is_read_as_io500_does() {
 
 #[test]
 fn what_cannot_be_is_named_with_its_line() {
-    let check = |text: &str, line: usize, part: &str| {
-        let error = read(text).expect_err(text);
-        assert!(error.message.contains(part), "{text}: {error}");
-        assert_eq!(error.line, line, "{text}: {error}");
-        assert!(!error.to_string().contains('\n'));
-    };
+    let check = |text: &str, line: usize, part: &str| check_document(read(text), line, part);
     each! { check:
         "[globl]\n" => 1 => "(nearest: global)";
         "\n[ior-easy]\nblockSze = 4m\n" => 3 => "(nearest: blockSize)";

@@ -320,6 +320,7 @@ fn worker(of: &Text<'_>, value: &Value<'_>) -> Result<WorkerText, DocumentError>
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::check_document;
 
     #[test]
     fn every_built_in_profile_can_be_read_and_says_what_it_is() {
@@ -331,12 +332,7 @@ mod tests {
 
     #[test]
     fn what_is_wrong_is_named_with_its_line() {
-        let check = |text: &str, line: usize, part: &str| {
-            let error = read(text).expect_err(text);
-            assert_eq!(error.line, line, "{text}: {error}");
-            assert!(error.message.contains(part), "{text}: {error}");
-            assert!(!error.message.contains('\n'), "{error}");
-        };
+        let check = |text: &str, line: usize, part: &str| check_document(read(text), line, part);
         let set = "[set.files]\nnumber = 10\n";
         let with = |worker: &str| format!("{set}[[worker]]\n{worker}");
         each! { check:
@@ -374,13 +370,8 @@ mod tests {
             read(&format!("[set.files]\nnumber = 10\n{one}{two}"))
         };
         for names in [[""; 2], ["name = \"a\"\n"; 2], ["", "name = \"worker\"\n"]] {
-            let error = of(names).expect_err("the same name twice");
             let second = 3 + names[0].lines().count() + 2;
-            assert_eq!(error.line, second, "{error}");
-            assert!(
-                error.message.contains("give each its own 'name'"),
-                "{error}"
-            );
+            check_document(of(names), second, "give each its own 'name'");
         }
         assert!(of(["", "name = \"a\"\n"]).is_ok(), "one has none");
     }

@@ -67,6 +67,7 @@ fn step(of: &Text<'_>, value: &Value<'_>) -> Result<Step, DocumentError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::check_document;
 
     const HEAD: &str = "version = 2\ntitle = \"a suite\"\n";
 
@@ -89,10 +90,7 @@ mod tests {
     #[test]
     fn what_is_wrong_is_named_with_its_line() {
         let check = |step: &str, line: usize, part: &str| {
-            let error = read("mine", &format!("{HEAD}{step}")).expect_err(step);
-            assert_eq!(error.line, line, "{step}: {error}");
-            assert!(error.message.contains(part), "{step}: {error}");
-            assert!(!error.message.contains('\n'), "{error}");
+            check_document(read("mine", &format!("{HEAD}{step}")), line, part);
         };
         each! { check:
             "[[step]]\nname = \"a\"\nrn = \"io\"\n" => 5 => "unknown key 'rn'";

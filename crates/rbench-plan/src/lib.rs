@@ -55,9 +55,22 @@ pub use spec::Spec;
 
 #[cfg(test)]
 mod testing {
+    use std::ffi::OsString;
     use std::fmt::{Debug, Display};
 
     use crate::document::DocumentError;
+    use crate::series::Words;
+
+    /// The words of a command line in one text.
+    pub fn line(words: &[OsString]) -> String {
+        let words: Vec<_> = words.iter().map(|word| word.to_string_lossy()).collect();
+        words.join(" ")
+    }
+
+    /// The words of a command line that blanks separate.
+    pub fn words(text: &str) -> Vec<OsString> {
+        Words::default().and(text).0
+    }
 
     /// Checks that these offsets and lengths cover `from..to` without an overlap or a gap.
     #[track_caller]

@@ -109,7 +109,7 @@ impl Asked {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::check_error;
+    use crate::testing::{check_error, line};
 
     fn cells(ladder: &[u32], ranks: u32) -> Result<Vec<Cell>, String> {
         let asked = Asked {
@@ -122,13 +122,7 @@ mod tests {
     #[test]
     fn each_number_of_workers_is_a_run_of_as_many() {
         let cells = cells(&[5, 12, 30], 12).expect("a ladder");
-        let words: Vec<String> = cells
-            .iter()
-            .map(|cell| {
-                let words = cell.words.iter().map(|w| w.to_string_lossy());
-                words.collect::<Vec<_>>().join(" ")
-            })
-            .collect();
+        let words: Vec<String> = cells.iter().map(|cell| line(&cell.words)).collect();
         assert_eq!(cells[0].selection.ranks, Some(5));
         assert_eq!(cells[1].selection.ranks, None);
         assert!(words[0].starts_with("meta --workers 5 --branch 1 "));

@@ -168,12 +168,7 @@ mod tests {
     fn line(quick: &Quick, name: &str) -> String {
         let cells = quick.cells().expect("runs");
         let cell = cells.iter().find(|cell| cell.name == name).expect("a cell");
-        let words: Vec<_> = cell
-            .words
-            .iter()
-            .map(|word| word.to_string_lossy())
-            .collect();
-        words.join(" ")
+        crate::testing::line(&cell.words)
     }
 
     #[test]

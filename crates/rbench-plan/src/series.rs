@@ -283,11 +283,7 @@ pub fn has_option(key: &str, words: &[OsString]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::check_error;
-
-    fn words(text: &str) -> Vec<OsString> {
-        Words::default().and(text).0
-    }
+    use crate::testing::{check_error, words};
 
     fn over(key: &str, values: &[&str]) -> Over {
         Over {

@@ -149,8 +149,7 @@ mod tests {
 
     fn line(step: &Step, dir: Option<&str>, scale: f64) -> Result<String, String> {
         let words = step.words(dir, scale).map_err(|e| e.to_string())?;
-        let words: Vec<_> = words.iter().map(|w| w.to_string_lossy()).collect();
-        Ok(words.join(" "))
+        Ok(crate::testing::line(&words))
     }
 
     #[test]

@@ -1,5 +1,5 @@
 use super::*;
-use crate::testing::check_document;
+use crate::testing::{check_document, line};
 
 const PLACES: Places<'_> = Places {
     data: "/m/data",
@@ -7,11 +7,8 @@ const PLACES: Places<'_> = Places {
 };
 
 fn of(settings: &Settings) -> Vec<String> {
-    let line = |cell: &Cell| -> String {
-        let words: Vec<_> = cell.words.iter().map(|w| w.to_string_lossy()).collect();
-        words.join(" ")
-    };
-    cells(settings, PLACES).iter().map(line).collect()
+    let cells = cells(settings, PLACES);
+    cells.iter().map(|cell| line(&cell.words)).collect()
 }
 
 #[test]

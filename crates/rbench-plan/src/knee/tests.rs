@@ -1,5 +1,5 @@
 use super::*;
-use crate::testing::check_error;
+use crate::testing::{check_error, words};
 
 /// A server that answers `capacity` operations per second, each in a fixed time.
 struct Server {
@@ -234,10 +234,6 @@ fn a_step_is_as_long_as_its_percentile_needs() {
     errors.objective.errors = 0.001;
     let window = errors.step(1000.0, Stage::Search).window;
     assert_eq!(window.as_secs_f64(), 100.0);
-}
-
-fn words(text: &str) -> Vec<OsString> {
-    crate::series::Words::default().and(text).0
 }
 
 #[test]

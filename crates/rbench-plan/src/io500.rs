@@ -102,19 +102,13 @@ fn words(phase: &Phase, settings: &Settings, places: Places<'_>) -> Vec<OsString
         }
     };
     if phase.name != "find" {
-        words = words.with("--dataPacketType", settings.packet());
-        if settings.direct(phase) {
-            words = words.and("--posix.odirect");
-        }
+        words = words
+            .with("--dataPacketType", settings.packet())
+            .and_if(settings.direct(phase), "--posix.odirect");
     }
     // The maximum size does not fit anywhere: the stonewall ends the phase.
-    if phase.writes() {
-        words = words.and("--overfill");
-    }
-    if settings.drops_caches() {
-        words = words.and("--drop-caches");
-    }
-    words.0
+    words = words.and_if(phase.writes(), "--overfill");
+    words.and_if(settings.drops_caches(), "--drop-caches").0
 }
 
 fn ior_file(phase: &Phase, places: Places<'_>) -> String {
@@ -132,10 +126,7 @@ fn ior(phase: &Phase, settings: &Settings, places: Places<'_>) -> Words {
             .with("-G", SEED_EASY)
             .with("-t", settings.value("ior-easy", "transferSize"))
             .with("-b", settings.value("ior-easy", "blockSize"))
-            .and(match settings.is_true("ior-easy", "filePerProc") {
-                true => "-F",
-                false => "",
-            }),
+            .and_if(settings.is_true("ior-easy", "filePerProc"), "-F"),
         false => words
             .with("-G", SEED_HARD)
             .and("-t 47008 -b 47008")

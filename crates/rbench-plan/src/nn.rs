@@ -79,21 +79,15 @@ impl Asked {
         if let Some(dir) = &self.dir {
             words = words.with("--dir", dir);
         }
-        words = words
+        let words = words
             .and(&format!(
                 "--workers {workers} --branch {leaves} --depth 1 --items {files}"
             ))
             .and(&format!("--write {bytes} --read {bytes} --phases {PHASES}"))
-            .and("--leaf-only --files-only");
-        for (name, given) in [
-            ("--drop-caches", self.drop_caches),
-            ("--fsync", self.fsync),
-            ("--private-dirs", self.private_dirs),
-        ] {
-            if given {
-                words = words.and(name);
-            }
-        }
+            .and("--leaf-only --files-only")
+            .and_if(self.drop_caches, "--drop-caches")
+            .and_if(self.fsync, "--fsync")
+            .and_if(self.private_dirs, "--private-dirs");
         Cell {
             name: format!("workers={workers}"),
             values: vec![("workers".to_owned(), workers.to_string())],

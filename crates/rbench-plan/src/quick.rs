@@ -129,10 +129,9 @@ impl Quick {
 
     fn cell(&self, name: &str, own: Words) -> Cell {
         let threads = self.threads;
-        let mut words = own.and(&format!("--threads {threads} --client-counters"));
-        if self.drop_caches {
-            words = words.and("--drop-caches");
-        }
+        let mut words = own
+            .and(&format!("--threads {threads} --client-counters"))
+            .and_if(self.drop_caches, "--drop-caches");
         if let Some(dir) = &self.dir {
             words = words.with("--dir", dir);
         }

@@ -46,6 +46,14 @@ impl Words {
         self
     }
 
+    /// Adds such words if this is `given`.
+    pub(crate) fn and_if(self, given: bool, text: &str) -> Words {
+        match given {
+            true => self.and(text),
+            false => self,
+        }
+    }
+
     /// Adds a word and its value, which may contain blanks.
     pub(crate) fn with(mut self, word: &str, value: impl Into<OsString>) -> Words {
         self.0.extend([word.into(), value.into()]);

@@ -69,6 +69,14 @@ impl Facts {
     pub fn hosts(&self) -> u32 {
         self.host_of.iter().max().map_or(1, |h| h + 1)
     }
+
+    /// Number of ranks of the first host; `None` if ranks are placed on the hosts in turn.
+    fn on_first_host(&self) -> Option<u32> {
+        let first = self.host_of.first();
+        let in_turn = self.hosts() > 1 && self.host_of.get(1) != first;
+        let same = self.host_of.iter().filter(|host| Some(*host) == first);
+        (!in_turn).then(|| same.count() as u32)
+    }
 }
 
 #[cfg(test)]

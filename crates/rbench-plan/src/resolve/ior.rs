@@ -291,11 +291,7 @@ fn ahead(options: &Ior, does: Does, facts: &Facts) -> u32 {
         return 0;
     }
     let (ranks, hosts) = (facts.ranks(), facts.hosts());
-    let first = facts.host_of.first();
-    let same = facts.host_of.iter().filter(|host| Some(*host) == first);
-    let on_first = same.count() as u32;
-    let in_turn = hosts > 1 && facts.host_of.get(1) != first;
-    let unit = if in_turn { 1 } else { on_first };
+    let unit = facts.on_first_host().unwrap_or(1);
     let nodes = match does {
         Does::Write => 0,
         Does::CheckWrite => 2,

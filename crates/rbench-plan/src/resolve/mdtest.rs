@@ -374,19 +374,8 @@ fn exclusions(options: &Mdtest) -> Result<(), PlanError> {
 
 /// `-N` in ranks: multiplied by the ranks of a node if ranks are placed node by node.
 fn stride(options: &Mdtest, facts: &Facts) -> u64 {
-    let first = facts.host_of.first();
-    let by_block = facts.hosts() > 1 && facts.host_of.get(1) == first;
-    let per_node = if by_block {
-        facts
-            .host_of
-            .iter()
-            .filter(|h| Some(*h) == first)
-            .count()
-            .max(1) as u64
-    } else {
-        1
-    };
-    u64::from(options.stride.unwrap_or(0)) * per_node
+    let by_block = facts.on_first_host().filter(|_| facts.hosts() > 1);
+    u64::from(options.stride.unwrap_or(0)) * u64::from(by_block.unwrap_or(1))
 }
 
 /// The phases in mdtest's order, each with its multiple of the stride.

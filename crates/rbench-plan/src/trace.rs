@@ -197,6 +197,17 @@ impl Op {
         Op { other, ..self }
     }
 
+    /// Makes it one that this line does not have, but implies.
+    fn implied(self, line: u64, process: u64, at: Nanos) -> Op {
+        Op {
+            line,
+            at,
+            process,
+            implied: true,
+            ..self
+        }
+    }
+
     /// Bytes that it contains in addition to names of files: data, targets of links, names of
     /// attributes.
     pub fn carries(&self) -> u64 {

@@ -144,13 +144,7 @@ impl Reader for Dxt {
             let Some((file, last)) = open.get(&key).copied() else {
                 continue;
             };
-            let implied = |at: Nanos, op: Op| Op {
-                line: segment.line,
-                at,
-                process: segment.rank,
-                implied: true,
-                ..op
-            };
+            let implied = |at: Nanos, op: Op| op.implied(segment.line, segment.rank, at);
             if !std::mem::replace(&mut opened[file as usize], true) {
                 let flags = match writers.contains(&key) {
                     true => linux::RDWR | linux::CREAT,

@@ -499,7 +499,7 @@ impl Events {
         handle.open.push((event.process, next));
         let open = Op::opening(path, (handle.flags, 0), next);
         self.next_open += 1;
-        out.push(implied(event, event.process, event.at, open));
+        out.push(open.implied(event.line, event.process, event.at));
         Ok(next)
     }
 
@@ -526,23 +526,24 @@ impl Events {
             }
             _ => (event.at, event.took),
         };
+        let close = |(process, file)| {
+            let close = Op::on_file(file, Call::Close);
+            close.implied(event.line, process, at)
+        };
         let mut open = handle.open.into_iter();
         match open.next() {
-            Some((process, file)) => out.push(Op {
+            Some(first) => out.push(Op {
                 took: Some(took),
                 result: Outcome::Done(0),
                 implied: false,
-                ..implied(event, process, at, Op::on_file(file, Call::Close))
+                ..close(first)
             }),
             None => out.left_out.add(match self.mapped(ino) {
                 Err(Unmapped::LeftOut(why)) => why,
                 _ => why::NO_OPEN,
             }),
         }
-        for (process, file) in open {
-            let close = Op::on_file(file, Call::Close);
-            out.push(implied(event, process, at, close));
-        }
+        open.for_each(|other| out.push(close(other)));
     }
 }
 
@@ -556,16 +557,6 @@ fn find(
     match number {
         Some(_) => all.iter_mut().find(|handle| handle.number == number),
         None => all.last_mut(),
-    }
-}
-
-fn implied(event: &Event, process: u64, at: Nanos, op: Op) -> Op {
-    Op {
-        line: event.line,
-        at,
-        process,
-        implied: true,
-        ..op
     }
 }
 

@@ -516,10 +516,5 @@ fn implied_close(descriptor: &Descriptor, pid: u64, at: Nanos) -> Option<Op> {
     let Descriptor::File(file) = descriptor else {
         return None;
     };
-    Some(Op {
-        at,
-        process: pid,
-        implied: true,
-        ..Op::on_file(file.open, Call::Close)
-    })
+    Some(Op::on_file(file.open, Call::Close).implied(0, pid, at))
 }

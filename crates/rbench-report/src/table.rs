@@ -93,19 +93,19 @@ pub struct Table {
 
 impl Table {
     /// A table without rows.
-    pub fn new(columns: impl Into<Vec<Column>>) -> Table {
+    pub fn new(columns: impl IntoIterator<Item = Column>) -> Table {
         Table {
-            columns: columns.into(),
+            columns: columns.into_iter().collect(),
             rows: Vec::new(),
             pending: None,
         }
     }
 
     /// Adds a row with one cell for each column.
-    pub fn row(&mut self, cells: impl Into<Vec<String>>) {
-        let cells: Vec<String> = cells.into();
+    pub fn row(&mut self, cells: impl IntoIterator<Item = String>) {
+        let cells = cells.into_iter().map(|cell| printable(&cell));
+        let cells: Vec<String> = cells.collect();
         debug_assert_eq!(cells.len(), self.columns.len());
-        let cells = cells.iter().map(|cell| printable(cell)).collect();
         self.rows.extend(self.pending.take().map(Row::Heading));
         self.rows.push(Row::Cells(cells));
     }

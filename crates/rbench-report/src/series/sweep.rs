@@ -3,7 +3,7 @@
 
 use crate::figures::Row;
 use crate::schema::{SeriesKey, SeriesResult};
-use crate::table::{Column, NONE, Table, distinct, left, right, sentence};
+use crate::table::{NONE, Table, distinct, left, right, sentence};
 use crate::view::View;
 
 /// Shows a figure of a row.
@@ -58,12 +58,12 @@ fn pivot(
     (down, across): (&[SeriesKey], &SeriesKey),
     value: impl Fn(&Measured) -> Option<String>,
 ) -> Option<String> {
-    let mut columns: Vec<Column> = down.iter().map(|key| left(key.name.clone())).collect();
-    columns.extend(across.values.iter().enumerate().map(|(i, value)| match i {
+    let outer = down.iter().map(|key| left(key.name.clone()));
+    let inner = across.values.iter().enumerate().map(|(i, value)| match i {
         0 => right(format!("{}={value}", across.name)),
         _ => right(value.clone()),
-    }));
-    let mut table = Table::new(columns);
+    });
+    let mut table = Table::new(outer.chain(inner));
     let mut has_values = false;
     for outer in combinations(measured, down) {
         let mut cells: Vec<String> = outer.iter().map(|v| (*v).to_owned()).collect();

@@ -172,17 +172,13 @@ pub fn render(result: &RunResult, view: View) -> String {
     };
     let columns = CELLS.iter().filter(|cell| kept(cell));
     let columns = columns.map(|cell| cell.column(open_loop, several));
-    let mut table = Table::new([left(first)].into_iter().chain(columns).collect::<Vec<_>>());
+    let mut table = Table::new([left(first)].into_iter().chain(columns));
     let add = |row: Row<'_>, table: &mut Table| {
         for line in lines(&row) {
             let mut cells = line.into_iter();
             let name = cells.next();
             let cells = CELLS.iter().zip(cells).filter(|(cell, _)| kept(cell));
-            table.row(
-                name.into_iter()
-                    .chain(cells.map(|(_, text)| text))
-                    .collect::<Vec<_>>(),
-            );
+            table.row(name.into_iter().chain(cells.map(|(_, text)| text)));
         }
     };
     match several {
@@ -210,8 +206,7 @@ pub(crate) fn others(output: Output) -> impl Iterator<Item = &'static Figure> {
 pub fn more(result: &RunResult, view: View) -> String {
     let figures = || others(Output::Text);
     let columns = figures().map(|figure| right(figure.title).optional());
-    let columns = [left("MORE FIGURES")].into_iter().chain(columns);
-    let mut table = Table::new(columns.collect::<Vec<Column>>());
+    let mut table = Table::new([left("MORE FIGURES")].into_iter().chain(columns));
     for_phases(result, &mut table, |phase, table| {
         let row = Row::of(vec![phase]);
         let cell = |figure: &Figure| {
@@ -221,12 +216,7 @@ pub fn more(result: &RunResult, view: View) -> String {
             row.show(figure.name, "").filter(|_| some)
         };
         let cells = figures().map(|figure| cell(figure).unwrap_or_else(|| NONE.to_owned()));
-        table.row(
-            [name(&row)]
-                .into_iter()
-                .chain(cells)
-                .collect::<Vec<String>>(),
-        );
+        table.row([name(&row)].into_iter().chain(cells));
     });
     table.render(view)
 }

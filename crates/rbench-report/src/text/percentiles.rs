@@ -5,7 +5,7 @@ use rbench_core::hist::Hist;
 use super::{for_phases, label, time};
 use crate::figures::{QUANTITIES, Quantity};
 use crate::schema::RunResult;
-use crate::table::{Column, Table, left, right};
+use crate::table::{Table, left, right};
 use crate::view::View;
 
 /// All but the number of values.
@@ -16,8 +16,7 @@ fn quantities() -> impl Iterator<Item = &'static Quantity> {
 /// A row for each distribution.
 pub fn render(result: &RunResult, view: View) -> String {
     let columns = quantities().map(|quantity| right(quantity.title));
-    let columns = [left("PERCENTILES")].into_iter().chain(columns);
-    let mut table = Table::new(columns.collect::<Vec<Column>>());
+    let mut table = Table::new([left("PERCENTILES")].into_iter().chain(columns));
     for_phases(result, &mut table, |phase, table| {
         table.row(cells(label(phase), &phase.latency.service));
         if let Some(response) = &phase.latency.response {
@@ -27,7 +26,7 @@ pub fn render(result: &RunResult, view: View) -> String {
     table.render(view)
 }
 
-fn cells(name: String, hist: &Hist) -> Vec<String> {
+fn cells(name: String, hist: &Hist) -> impl Iterator<Item = String> {
     let times = quantities().map(|quantity| time(hist, quantity.name));
-    [name].into_iter().chain(times).collect()
+    [name].into_iter().chain(times)
 }

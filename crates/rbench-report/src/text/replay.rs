@@ -156,14 +156,10 @@ fn beside(result: &RunResult) -> Table {
         true => right(title).minor(1),
         false => right(title),
     });
-    let mut all = vec![left("BESIDE THE TRACE")];
-    all.extend(columns);
-    let mut table = Table::new(all);
+    let mut table = Table::new([left("BESIDE THE TRACE")].into_iter().chain(columns));
     for_phases(result, &mut table, |phase, table| {
         if let Some(cells) = cells(phase) {
-            let mut row = vec![label(phase)];
-            row.extend(cells);
-            table.row(row);
+            table.row([label(phase)].into_iter().chain(cells));
         }
     });
     table

@@ -82,9 +82,8 @@ fn verdicts(comparison: &Comparison, view: View) -> String {
     ]);
     let mut last = None;
     for row in &comparison.rows {
-        let mut cells = vec![first_of(row, &mut last)];
-        cells.extend(verdict_cells(row));
-        table.row(cells);
+        let first = first_of(row, &mut last);
+        table.row([first].into_iter().chain(verdict_cells(row)));
     }
     if comparison.series.is_some() {
         return table.render(view);

@@ -37,12 +37,8 @@ pub fn text(check: &CheckResult, view: View) -> String {
     let mut out = format!("rbench {}: check of {}\n\n", check.version, check.directory);
     let labels: Vec<String> = check.hosts.iter().map(|host| label(check, host)).collect();
     let surroundings = check.hosts.iter().map(|host| &host.surroundings);
-    let around: Vec<(&str, &Surroundings)> = labels
-        .iter()
-        .map(String::as_str)
-        .zip(surroundings)
-        .collect();
-    let around = mounted(&around, view);
+    let around = labels.iter().map(String::as_str).zip(surroundings);
+    let around = mounted(&around.collect::<Vec<(&str, &Surroundings)>>(), view);
     if !around.is_empty() {
         out.push_str(&around);
         out.push('\n');
@@ -79,32 +75,33 @@ fn label(check: &CheckResult, host: &HostChecksResult) -> String {
 
 /// All tested promises, on each client and between clients.
 pub(crate) fn promises(check: &CheckResult) -> impl Iterator<Item = &PromiseResult> + Clone {
-    let between = check.between.iter().map(|between| &between.promise);
     let of_each = check.hosts.iter().flat_map(|host| &host.promises);
-    of_each.chain(between)
+    of_each.chain(between_clients(check))
+}
+
+fn between_clients(check: &CheckResult) -> impl Iterator<Item = &PromiseResult> + Clone {
+    check.between.iter().map(|between| &between.promise)
 }
 
 /// A table with one row per group, over all hosts.
 fn groups(check: &CheckResult, view: View) -> String {
-    let mut columns = vec![left("Group")];
-    columns.extend(VERDICTS.map(|verdict| right(verdict.name())));
-    let mut table = Table::new(columns);
+    let columns = VERDICTS.map(|verdict| right(verdict.name()));
+    let mut table = Table::new([left("Group")].into_iter().chain(columns));
     let promises = || promises(check);
     let names = distinct(promises().map(|promise| group(&promise.name)));
-    let count = |name: Option<&str>, verdict| {
-        let of = |promise: &&PromiseResult| {
-            promise.verdict == verdict && name.is_none_or(|name| group(&promise.name) == name)
-        };
-        promises().filter(of).count().to_string()
+    let mut row = |title: &str, name: Option<&str>| {
+        let counts = VERDICTS.map(|verdict| {
+            let of = |promise: &&PromiseResult| {
+                promise.verdict == verdict && name.is_none_or(|name| group(&promise.name) == name)
+            };
+            promises().filter(of).count().to_string()
+        });
+        table.row([title.to_owned()].into_iter().chain(counts));
     };
-    for name in &names {
-        let mut row = vec![(*name).to_owned()];
-        row.extend(VERDICTS.map(|verdict| count(Some(name), verdict)));
-        table.row(row);
+    for name in names {
+        row(name, Some(name));
     }
-    let mut row = vec!["all".to_owned()];
-    row.extend(VERDICTS.map(|verdict| count(None, verdict)));
-    table.row(row);
+    row("all", None);
     table.render(view)
 }
 
@@ -124,8 +121,7 @@ fn details(check: &CheckResult, verdict: PromiseVerdict, view: View, out: &mut S
         (promises[0], hosts)
     });
     let mut found: Vec<(&PromiseResult, Vec<String>)> = on_hosts.collect();
-    let between = check.between.iter().map(|between| &between.promise);
-    let between = between.filter(|promise| promise.verdict == verdict);
+    let between = between_clients(check).filter(|promise| promise.verdict == verdict);
     found.extend(between.map(|promise| (promise, Vec::new())));
     if !found.is_empty() {
         let _ = write!(out, "\n{}:\n", verdict.name());
@@ -336,9 +332,7 @@ pub fn tap(check: &CheckResult) -> String {
         };
         host.promises.iter().for_each(|promise| case(promise, &on));
     }
-    for between in &check.between {
-        case(&between.promise, "");
-    }
+    between_clients(check).for_each(|promise| case(promise, ""));
     if let Some(error) = failed_load(check) {
         let _ = writeln!(out, "Bail out! The load failed: {}", one_line(error));
     }
@@ -361,11 +355,7 @@ pub fn junit(check: &CheckResult) -> String {
         suite(check, &label(check, host), &promises, stopped, &mut out);
     }
     if !check.between.is_empty() {
-        let promises: Vec<_> = check
-            .between
-            .iter()
-            .map(|between| &between.promise)
-            .collect();
+        let promises: Vec<_> = between_clients(check).collect();
         let failed = failed_load(check).is_some();
         suite(check, "between clients", &promises, failed, &mut out);
     }

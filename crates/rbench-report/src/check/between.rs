@@ -5,16 +5,13 @@ use rbench_core::plain::plain;
 
 use super::label;
 use crate::schema::{BetweenResult, CheckResult, PairResult, PromiseVerdict, SeenAfterResult};
-use crate::table::{Table, left, right};
+use crate::table::{NONE, Table, left, right};
 use crate::view::View;
-
-/// Cell without a value.
-const NONE: &str = "-";
 
 /// One row per tested check over all clients and, for checks with violations, one per pair. Starts
 /// and ends with a newline; empty if there is no row.
 pub(super) fn tables(check: &CheckResult, view: View) -> String {
-    let mut table = Table::new(vec![
+    let mut table = Table::new([
         left("Between clients"),
         right("tries"),
         right("violations"),

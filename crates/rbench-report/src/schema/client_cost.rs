@@ -1,6 +1,6 @@
 //! The cost of the file system's client in a phase, in the result file.
 
-use rbench_core::client::{ClientCost, ClientUse, HostClient};
+use rbench_core::client::{ClientCost, HostClient};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -89,38 +89,22 @@ impl From<&HostClient> for HostClientResult {
     fn from(client: &HostClient) -> HostClientResult {
         let HostClient { host, used } = client;
         let known = used.ok();
-        let (processes, times, sizes) = known
-            .map(
-                |ClientUse {
-                     processes,
-                     cpu,
-                     user,
-                     system,
-                     resident,
-                     peak,
-                 }| (processes, [cpu, user, system], [resident, peak]),
-            )
-            .map_or((None, [None; 3], [None; 2]), |(n, times, sizes)| {
-                (Some(n), times.map(Some), sizes.map(Some))
-            });
-        let [cpu_s, user_s, system_s] = times.map(|time| time.map(|time| time.as_secs_f64()));
-        let [resident_bytes, peak_resident_bytes] = sizes.map(|size| size.map(|size| size.0));
         HostClientResult {
             host: host.clone(),
             unknown: used.err().map(|gap| gap.name().to_owned()),
-            processes,
-            cpu_s,
-            user_s,
-            system_s,
-            resident_bytes,
-            peak_resident_bytes,
+            processes: known.map(|used| used.processes),
+            cpu_s: known.map(|used| used.cpu.as_secs_f64()),
+            user_s: known.map(|used| used.user.as_secs_f64()),
+            system_s: known.map(|used| used.system.as_secs_f64()),
+            resident_bytes: known.map(|used| used.resident.0),
+            peak_resident_bytes: known.map(|used| used.peak.0),
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use rbench_core::client::ClientGap;
+    use rbench_core::client::{ClientGap, ClientUse};
     use rbench_core::{Bytes, Nanos};
 
     use super::*;

@@ -338,12 +338,10 @@ pub const QUANTITIES: &[Quantity] = quantities! {
     "max", max_ns, "Max", Measure::Quantile(1.0), 1, "the longest";
 };
 
-/// Other values of a phase in the result file, by the beginning of their path, and the reason why they
-/// are not figures.
+/// Other values of a phase in the result file, by the beginnings of their paths (separated by
+/// blanks), and the reason why they are not figures.
 pub const NOT_FIGURES: &[(&str, &str)] = &[
-    ("iteration", "identifies the row in every output"),
-    ("name", "identifies the row in every output"),
-    ("label", "identifies the row in every output"),
+    ("iteration name label", "identifies the row in every output"),
     ("op", "identifies the row; a column of `csv`"),
     (
         "complete",
@@ -362,14 +360,13 @@ pub const NOT_FIGURES: &[(&str, &str)] = &[
         "the number of operations with an intended start",
     ),
     (
-        "rewritten.after_s",
+        "rewritten.after_s rewritten.once rewritten.done",
         "part of rewritten_passes; in a warning",
     ),
-    ("rewritten.once", "part of rewritten_passes; in a warning"),
-    ("rewritten.done", "part of rewritten_passes; in a warning"),
-    ("given_up.of", "part of given_up_share; in a warning"),
-    ("given_up.at_s", "part of given_up_share; in a warning"),
-    ("given_up.lost", "part of given_up_share; in a warning"),
+    (
+        "given_up.of given_up.at_s given_up.lost",
+        "part of given_up_share; in a warning",
+    ),
     (
         "hosts",
         "figures of a host: BY HOST, `csv-hosts`, `rbench_host_…`, the page's Hosts and ranks",
@@ -381,11 +378,7 @@ pub const NOT_FIGURES: &[(&str, &str)] = &[
     ),
     ("crowd", "the spread over ranks: in the result file"),
     (
-        "timeline",
-        "figures of a slice: `csv-intervals`, the page's charts",
-    ),
-    (
-        "timeline_step_s",
+        "timeline timeline_step_s",
         "figures of a slice: `csv-intervals`, the page's charts",
     ),
     (
@@ -393,15 +386,7 @@ pub const NOT_FIGURES: &[(&str, &str)] = &[
         "figures of a mark: MARKS, `csv-marks`, the page's Marks",
     ),
     (
-        "longest_gap.from_s",
-        "where and when longest_gap_s was: in the result file",
-    ),
-    (
-        "longest_gap.rank",
-        "where and when longest_gap_s was: in the result file",
-    ),
-    (
-        "longest_gap.host",
+        "longest_gap.from_s longest_gap.rank longest_gap.host",
         "where and when longest_gap_s was: in the result file",
     ),
     ("residency", "evidence for cache: CACHES, the result file"),

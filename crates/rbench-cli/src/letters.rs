@@ -68,7 +68,7 @@ pub fn read<L: Line>(words: &[OsString]) -> Result<L, Stop> {
             }
             _ => {
                 let word = word.display();
-                return Err(misuse::<L>(format!("unexpected word '{word}' found"), None));
+                return Err(misuse::<L>(format!("unexpected word '{word}' found")));
             }
         }
     }
@@ -122,10 +122,9 @@ fn apply<L: Line>(
     let (read, value) = match (option.takes, attached) {
         (Takes::Nothing(_) | Takes::Switch(_) | Takes::Count(_) | Takes::Text(_), Some(value)) => {
             let value = value.display();
-            return Err(misuse::<L>(
-                format!("unexpected value '{value}' for '{typed}': it takes none"),
-                None,
-            ));
+            return Err(misuse::<L>(format!(
+                "unexpected value '{value}' for '{typed}': it takes none"
+            )));
         }
         (Takes::Nothing(set), None) | (Takes::Digits(set, _), None) => {
             set(line);
@@ -148,10 +147,9 @@ fn apply<L: Line>(
     };
     read(line, value).map_err(|why| {
         let (value, name) = (value.display(), option.takes.value_name());
-        misuse::<L>(
-            format!("invalid value '{value}' for '{typed} <{name}>': {why}"),
-            None,
-        )
+        misuse::<L>(format!(
+            "invalid value '{value}' for '{typed} <{name}>': {why}"
+        ))
     })
 }
 
@@ -206,22 +204,16 @@ fn separate<'a, L: Line>(
     name: &str,
     words: &mut Words<'a>,
 ) -> Result<&'a OsStr, Stop> {
-    let missing = |tip| {
-        misuse::<L>(
-            format!("a value is required for '{typed} <{name}>' but none was supplied"),
-            tip,
-        )
-    };
+    let missing = format!("a value is required for '{typed} <{name}>' but none was supplied");
     let Some(next) = words.as_slice().first() else {
-        return Err(missing(None));
+        return Err(misuse::<L>(missing));
     };
     if let [b'-', second, ..] = next.as_bytes()
         && !second.is_ascii_digit()
     {
         let next = next.display();
-        return Err(missing(Some(format!(
-            "to give '{next}' as the value, write '{typed}={next}'"
-        ))));
+        let tip = format!("to give '{next}' as the value, write '{typed}={next}'");
+        return Err(misuse_with_tip::<L>(missing, Some(tip)));
     }
     words.next();
     Ok(next)
@@ -233,7 +225,7 @@ fn unknown_letter<L: Line>(letters: &[u8], rest: &[u8]) -> Stop {
     let table = &L::TABLE;
     let similar = near::long(table, &bundle).or_else(|| near::letter(table, rest[0]));
     match table.refusal(&format!("-{letter}")) {
-        None if letters.len() > letter.len() => misuse::<L>(
+        None if letters.len() > letter.len() => misuse_with_tip::<L>(
             format!("unexpected option '-{letter}' found in '-{bundle}'"),
             similar.map(tip),
         ),
@@ -243,13 +235,13 @@ fn unknown_letter<L: Line>(letters: &[u8], rest: &[u8]) -> Stop {
 
 fn unknown<L: Line>(typed: &str, similar: Option<String>) -> Stop {
     match L::TABLE.refusal(typed) {
-        Some(why) => misuse::<L>(format!("option '{typed}' is not supported: {why}"), None),
+        Some(why) => misuse::<L>(format!("option '{typed}' is not supported: {why}")),
         None => Stop {
             mistake: Some(Mistake::Option {
                 typed: typed.to_owned(),
                 near: similar.clone(),
             }),
-            ..misuse::<L>(
+            ..misuse_with_tip::<L>(
                 format!("unexpected option '{typed}' found"),
                 similar.map(tip),
             )
@@ -262,7 +254,11 @@ fn tip(similar: String) -> String {
 }
 
 /// Formats an error like the native commands do.
-fn misuse<L: Line>(what: String, tip: Option<String>) -> Stop {
+fn misuse<L: Line>(what: String) -> Stop {
+    misuse_with_tip::<L>(what, None)
+}
+
+fn misuse_with_tip<L: Line>(what: String, tip: Option<String>) -> Stop {
     let what = plain(&what);
     let tip = tip.map_or(String::new(), |tip| format!("  tip: {}\n\n", plain(&tip)));
     let command = L::TABLE.command;

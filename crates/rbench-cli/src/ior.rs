@@ -38,11 +38,7 @@ impl letters::Line for Line {
 
 /// Reads the words after `rbench ior`.
 pub fn read(words: &[OsString]) -> Result<Invocation, Stop> {
-    Ok(line(words)?.invocation())
-}
-
-fn line(words: &[OsString]) -> Result<Line, Stop> {
-    letters::read(words)
+    Ok(letters::read::<Line>(words)?.invocation())
 }
 
 impl Line {

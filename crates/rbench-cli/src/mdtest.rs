@@ -32,11 +32,7 @@ impl letters::Line for Line {
 
 /// Reads the words after `rbench mdtest`.
 pub fn read(words: &[OsString], env_dir: Option<&OsStr>) -> Result<Invocation, Stop> {
-    line(words)?.invocation(env_dir)
-}
-
-fn line(words: &[OsString]) -> Result<Line, Stop> {
-    letters::read(words)
+    letters::read::<Line>(words)?.invocation(env_dir)
 }
 
 impl Line {

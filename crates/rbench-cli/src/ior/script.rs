@@ -3,10 +3,13 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use super::Line;
+use crate::letters;
+
 /// Returns the script that a command line names with `-f`; `None` for other commands.
 pub fn script_of(argv: &[OsString]) -> Option<PathBuf> {
     match argv {
-        [_, command, words @ ..] if command == "ior" => super::line(words).ok()?.script,
+        [_, command, words @ ..] if command == "ior" => letters::read::<Line>(words).ok()?.script,
         _ => None,
     }
 }

@@ -130,7 +130,7 @@ fn no_option_is_without_a_sample_and_no_field_without_an_option() {
         }
     }
     let everything: Vec<&str> = SAMPLES.iter().map(|(text, _)| *text).collect();
-    let all = line(&words(&everything.join(" "))).expect("all options together");
+    let all = letters::read::<Line>(&words(&everything.join(" "))).expect("all options together");
     let shown = format!("{:?} {:?}", all.spec, all.view);
     for untouched in ["None", "false", "[]", "Posix", "Rates"] {
         assert!(!shown.contains(untouched), "{untouched} in {shown}");
@@ -348,10 +348,10 @@ fn the_communicator_is_known_before_the_rest() {
 #[test]
 fn names_of_files_may_be_any_bytes() {
     let odd = OsString::from_vec(b"/mnt/\xff@b\xfe".to_vec());
-    let read = line(&["-d".into(), odd.clone()]).expect("any bytes");
+    let read = letters::read::<Line>(&["-d".into(), odd.clone()]).expect("any bytes");
     let expect = [&b"/mnt/\xff"[..], b"b\xfe"].map(|name| PathBuf::from(OsStr::from_bytes(name)));
     assert_eq!(read.spec.dirs, expect);
-    let stop = line(&["-n".into(), odd]).expect_err("no number");
+    let stop = letters::read::<Line>(&["-n".into(), odd]).expect_err("no number");
     assert!(stop.text.contains("not UTF-8"), "{}", stop.text);
 }
 
@@ -438,7 +438,7 @@ proptest! {
             ('w', |l| l.spec.write_bytes.map(|b| b.0)),
             ('e', |l| l.spec.read_bytes.map(|b| b.0)),
         ] {
-            let read = line(&words(&format!("-{letter}{text}")));
+            let read = letters::read::<Line>(&words(&format!("-{letter}{text}")));
             prop_assert_eq!(read.map(|l| field(&l)), Ok(Some(expect)));
         }
     }

@@ -98,14 +98,10 @@ pub fn conclude(report: &mut Report) -> Option<String> {
     result.run.finished = Some(format!("{:.3}", jiff::Timestamp::now()));
     rbench_report::finish(result);
     let file = report.file.borrow_mut().take();
-    if let Some(file) = file
-        && let Err(message) = file.finish(&json::render(result))
-    {
-        note_trouble(&mut trouble, message);
+    if let Some(file) = file {
+        note_trouble(&mut trouble, file.finish(&json::render(result)));
     }
-    if let Err(message) = report.front.finish(result) {
-        note_trouble(&mut trouble, message);
-    }
+    note_trouble(&mut trouble, report.front.finish(result));
     trouble
 }
 
@@ -127,7 +123,7 @@ pub fn publish(report: &mut Report, scope: Scope<'_>, output: &Output) -> u8 {
     let printed = match report.front.report(scope, output, done) {
         Ok(code) => code,
         Err(message) => {
-            note_trouble(&mut trouble, message);
+            note_trouble(&mut trouble, Err(message));
             FAILED
         }
     };

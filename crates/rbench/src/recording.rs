@@ -367,14 +367,8 @@ impl Listener for Recording<'_> {
         let marks = PhaseMark::of(&self.marks.all(), outcome.iteration, &outcome.name);
         let phase = PhaseResult::with_marks(&outcome, &marks);
         let line = journal::phase_line(&phase);
-        let appended = self
-            .report
-            .file
-            .borrow_mut()
-            .as_mut()
-            .map(|file| file.append(&line));
-        if let Some(Err(trouble)) = appended {
-            note_trouble(&mut self.report.trouble, trouble);
+        if let Some(file) = self.report.file.borrow_mut().as_mut() {
+            note_trouble(&mut self.report.trouble, file.append(&line));
         }
         let row = phase.clone();
         self.feed.tell(move |live| live.ended(row));
@@ -403,9 +397,8 @@ impl Listener for Recording<'_> {
         let report = &mut self.report;
         if let Some(file) = report.file.borrow_mut().as_mut() {
             let (result, jobs) = (&report.result, outcomes.as_slice());
-            let line = report.front.journal_line(self.scope, Done { result, jobs });
-            if let Some(Err(trouble)) = line.map(|line| file.append(&line)) {
-                note_trouble(&mut report.trouble, trouble);
+            if let Some(line) = report.front.journal_line(self.scope, Done { result, jobs }) {
+                note_trouble(&mut report.trouble, file.append(&line));
             }
         }
         self.report.jobs.extend(outcomes);
@@ -421,9 +414,7 @@ impl Listener for Recording<'_> {
 
     fn job_logs(&mut self, logs: Vec<JobLog>) {
         let written = self.report.front.job_logs(self.scope, &logs);
-        if let Err(trouble) = written {
-            note_trouble(&mut self.report.trouble, trouble);
-        }
+        note_trouble(&mut self.report.trouble, written);
     }
 
     fn details(&mut self, iteration: u32, rows: &[&str], details: Details) {
@@ -431,8 +422,6 @@ impl Listener for Recording<'_> {
             complain(&format!("rank {} on {}: {failure}", self.rank.0, self.host));
         }
         let logged = self.report.front.log(iteration, rows, &details.operations);
-        if let Err(trouble) = logged {
-            note_trouble(&mut self.report.trouble, trouble);
-        }
+        note_trouble(&mut self.report.trouble, logged);
     }
 }

@@ -56,7 +56,7 @@ impl Report {
         let mut all = self.trouble.take();
         of_log
             .into_iter()
-            .for_each(|message| note_trouble(&mut all, message));
+            .for_each(|message| note_trouble(&mut all, Err(message)));
         all
     }
 

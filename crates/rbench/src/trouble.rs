@@ -12,8 +12,9 @@ pub fn tell(trouble: Option<&str>) -> u8 {
     FAILED
 }
 
-/// Adds a message, on a line of its own.
-pub fn note_trouble(all: &mut Option<String>, message: String) {
+/// Adds the message of a failure, on a line of its own.
+pub fn note_trouble(all: &mut Option<String>, result: Result<(), String>) {
+    let Err(message) = result else { return };
     match all {
         Some(all) if all.lines().any(|line| line == message) => {}
         Some(all) => {
@@ -30,8 +31,8 @@ pub fn note_trouble(all: &mut Option<String>, message: String) {
 /// All messages, one per line.
 pub fn all_of(results: impl IntoIterator<Item = Result<(), String>>) -> Result<(), String> {
     let mut all = None;
-    for message in results.into_iter().filter_map(Result::err) {
-        note_trouble(&mut all, message);
+    for result in results {
+        note_trouble(&mut all, result);
     }
     all.map_or(Ok(()), Err)
 }

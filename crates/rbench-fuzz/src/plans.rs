@@ -60,17 +60,10 @@ fn words_max(input: usize) -> usize {
 pub fn plan(spec: &Spec, facts: &Facts, input: usize) -> Option<Plan> {
     let plan = resolve(spec, facts);
     assert_eq!(plan, resolve(spec, facts), "the ranks agree");
-    match task_counts(spec, facts.ranks()) {
-        Ok(counts) => assert!(counts.iter().all(|n| (1..=facts.ranks()).contains(n))),
-        Err(why) => refusal::is_plain(&why.to_string()),
+    if let Some(counts) = refusal::of(task_counts(spec, facts.ranks())) {
+        assert!(counts.iter().all(|n| (1..=facts.ranks()).contains(n)));
     }
-    let plan = match plan {
-        Ok(plan) => plan,
-        Err(why) => {
-            refusal::is_plain(&why.to_string());
-            return None;
-        }
-    };
+    let plan = refusal::of(plan)?;
     let size = format!("{plan:?}").len();
     // The plan contains the jobs of each iteration.
     let rounds = match &plan.work {

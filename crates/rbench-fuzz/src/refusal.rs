@@ -10,6 +10,11 @@ pub fn is_plain(text: &str) {
     );
 }
 
+/// Checks the reason, if it is refused, and returns the value if it is not.
+pub fn of<T>(result: Result<T, impl ToString>) -> Option<T> {
+    result.map_err(|why| is_plain(&why.to_string())).ok()
+}
+
 /// Checks the refusal of a command line: complaints, an optional tip, a pointer to the help, and
 /// the exit code of misuse. Help is exempt.
 pub fn of_line(stop: &rbench_cli::Stop) {

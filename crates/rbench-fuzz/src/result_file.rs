@@ -11,31 +11,25 @@ use crate::refusal;
 /// rendered and that survives a round trip through JSON. A truncated journal must give its complete
 /// phases.
 pub fn result_file(input: &[u8]) {
-    let result = match journal::read_any(input) {
-        Ok(result) => result,
-        Err(why) => return refusal::is_plain(&why.to_string()),
+    let Some(result) = refusal::of(journal::read_any(input)) else {
+        return;
     };
+    let document = Document::Run(Box::new(result.clone()));
     for renderer in RENDERERS {
-        let text =
-            match (renderer.render)(&[Document::Run(Box::new(result.clone()))], View::default()) {
-                Ok(text) => text,
-                Err(why) => {
-                    refusal::is_plain(&why.to_string());
-                    continue;
-                }
-            };
+        let rendered = (renderer.render)(std::slice::from_ref(&document), View::default());
+        let Some(text) = refusal::of(rendered) else {
+            continue;
+        };
         assert!(text.ends_with('\n'), "{}", renderer.name);
         assert_eq!(plain_lines(&text), text, "a report steers the terminal");
     }
-    let page = page::render(&[Document::Run(Box::new(result.clone()))], &[]);
+    let page = page::render(&[document], &[]);
     assert!(page.starts_with(page::BEGINNING) && page.ends_with("</html>\n"));
     let again = journal::read_any(json::render(&result).as_bytes());
     assert_eq!(again.as_ref(), Ok(&result), "rendered and read");
     for phase in &result.phases {
         // A refusal is one sentence; decoding has limits.
-        if let Err(why) = phase.latency.service.latency() {
-            refusal::is_plain(&why.to_string());
-        }
+        refusal::of(phase.latency.service.latency());
     }
     let mut finished = result.clone();
     rbench_report::finish(&mut finished);

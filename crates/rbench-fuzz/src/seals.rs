@@ -40,19 +40,18 @@ pub fn seals(input: &[u8]) {
 
 /// Reads arbitrary bytes as a journal: records, or a clause with the reason.
 fn read_journal(bytes: &[u8]) {
-    let records = match Records::open(bytes) {
-        Ok(Some(records)) => records,
-        Ok(None) => return assert!(bytes.iter().take(RECORDS_AT as usize).all(|b| *b == 0)),
-        Err(why) => return refusal::is_plain(&why),
+    let Some(opened) = refusal::of(Records::open(bytes)) else {
+        return;
+    };
+    let Some(records) = opened else {
+        return assert!(bytes.iter().take(RECORDS_AT as usize).all(|b| *b == 0));
     };
     let header = records.header().clone();
     for file in header.files().take(3) {
         header.offsets(&file).take(3).for_each(drop);
     }
     for record in records {
-        if let Err(why) = record {
-            refusal::is_plain(&why);
-        }
+        refusal::of(record);
     }
 }
 
@@ -94,19 +93,12 @@ fn any_header(u: &mut Unstructured<'_>) -> Result<Header> {
 /// Checks that a header reads back unchanged or not at all, and that a flipped bit is found.
 fn header(u: &mut Unstructured<'_>) -> Result<()> {
     let header = any_header(u)?;
-    let mut bytes = match header.to_bytes() {
-        Ok(bytes) => bytes,
-        Err(why) => {
-            refusal::is_plain(&why);
-            return Ok(());
-        }
+    let Some(mut bytes) = refusal::of(header.to_bytes()) else {
+        return Ok(());
     };
-    match Header::from_bytes(&bytes) {
-        Ok(read) => {
-            assert_eq!(read, header);
-            read_journal(&bytes);
-        }
-        Err(why) => refusal::is_plain(&why),
+    if let Some(read) = refusal::of(Header::from_bytes(&bytes)) {
+        assert_eq!(read, header);
+        read_journal(&bytes);
     }
     let used = bytes.iter().rposition(|b| *b != 0).map_or(0, |at| at + 1);
     let bit = u.choose_index(used * 8)?;
@@ -196,9 +188,7 @@ fn all(bytes: &[u8]) -> (Vec<Record>, Option<String>) {
 fn judged(u: &mut Unstructured<'_>, header: &Header, records: &[Record]) -> Result<()> {
     let mut history = History::new(header.block);
     for record in records {
-        if let Err(why) = history.take(*record) {
-            refusal::is_plain(&why);
-        }
+        refusal::of(history.take(*record));
     }
     let place = header.identity(0, 512 * u64::from(u.int_in_range(0..=8_u8)?));
     let mut content = vec![0; 512];
@@ -269,9 +259,7 @@ fn stamps(u: &mut Unstructured<'_>) -> Result<()> {
     {
         assert_eq!(bits as usize, flipped);
     }
-    if let Err(wrong) = checked {
-        refusal::is_plain(&wrong.to_string());
-    }
+    refusal::of(checked);
     // Arbitrary bytes.
     block.fill(0);
     let foreign: &[u8] = u.arbitrary()?;
@@ -355,13 +343,9 @@ fn headers(u: &mut Unstructured<'_>) -> Result<()> {
     if sealed {
         assert_eq!(checked.is_err(), flipped > 0, "{flipped} flipped");
     }
-    if let Err(wrong) = checked {
-        refusal::is_plain(&wrong.to_string());
-    }
+    refusal::of(checked);
     let foreign: &[u8] = u.arbitrary()?;
     block.iter_mut().zip(foreign).for_each(|(b, f)| *b = *f);
-    if let Err(wrong) = headers.check(&block, &expected) {
-        refusal::is_plain(&wrong.to_string());
-    }
+    refusal::of(headers.check(&block, &expected));
     Ok(())
 }

@@ -180,6 +180,14 @@ fn phase(lines: &[IntervalLine], marks: &[MarkResult]) -> Option<PhaseResult> {
     Some(row.result(&outcome, &marked))
 }
 
+/// The relevant latencies: from the intended start in an open loop, else from the actual start.
+pub(crate) fn relevant(latencies: &Latencies, open_loop: bool) -> &CoarseLatency {
+    match open_loop {
+        true => &latencies.response,
+        false => &latencies.service,
+    }
+}
+
 /// The known part of a row of an unfinished phase.
 #[derive(Debug, Clone)]
 pub struct RowSoFar {
@@ -203,23 +211,15 @@ pub struct RowSoFar {
 impl RowSoFar {
     /// A row without any operations yet.
     pub fn new(of: IntervalOf<'_>) -> RowSoFar {
-        let IntervalOf {
-            iteration,
-            name,
-            label,
-            op,
-            open_loop,
-            interval,
-        } = of;
-        let mut timeline = Timeline::new(interval);
+        let mut timeline = Timeline::new(of.interval);
         // Slices as wide as an interval: the data is not finer.
         timeline.widen(-2);
         RowSoFar {
-            iteration,
-            name: name.to_owned(),
-            label: label.to_owned(),
-            op: op.to_owned(),
-            open_loop,
+            iteration: of.iteration,
+            name: of.name.to_owned(),
+            label: of.label.to_owned(),
+            op: of.op.to_owned(),
+            open_loop: of.open_loop,
             all: Bin::default(),
             latencies: Latencies::default(),
             timeline,
@@ -240,12 +240,9 @@ impl RowSoFar {
         self.latencies.merge(latencies);
     }
 
-    /// The relevant latencies: from the intended start in an open loop, else from the actual start.
+    /// The relevant latencies of all operations until now.
     pub fn times(&self) -> &CoarseLatency {
-        match self.open_loop {
-            true => &self.latencies.response,
-            false => &self.latencies.service,
-        }
+        relevant(&self.latencies, self.open_loop)
     }
 
     /// The longest time from the common start to `now` without a finished operation. `None` if it

@@ -7,7 +7,7 @@ use rbench_core::coarse::CoarseLatency;
 use rbench_core::timeline::{Bin, IntervalPart};
 use rbench_core::{Nanos, Rank};
 
-use crate::intervals::{IntervalOf, RowSoFar};
+use crate::intervals::{IntervalOf, RowSoFar, relevant};
 use crate::schema::{
     CURVE_MAX, FINISHED_MAX, HOSTS_MAX, LIVE_SCHEMA, LiveFigures, LiveFinished, LiveHost,
     LiveProgress, LiveResult, LiveRow, LiveState, NOTES_MAX,
@@ -48,14 +48,6 @@ impl Recent {
     }
 }
 
-/// The relevant latencies of a part: response times in an open loop, service times otherwise.
-fn times(part: &IntervalPart, open_loop: bool) -> &CoarseLatency {
-    match open_loop {
-        true => &part.latencies.response,
-        false => &part.latencies.service,
-    }
-}
-
 impl Row {
     fn new(of: IntervalOf<'_>) -> Row {
         Row {
@@ -68,7 +60,8 @@ impl Row {
 
     fn add(&mut self, part: &IntervalPart) {
         self.so_far.add(part);
-        self.recent.add(part, times(part, self.so_far.open_loop));
+        let times = relevant(&part.latencies, self.so_far.open_loop);
+        self.recent.add(part, times);
         self.told = self.told.max(Some(part.number));
     }
 
@@ -191,7 +184,7 @@ impl Live {
 
     fn count_host(&mut self, host: &str, of: IntervalOf<'_>, part: &IntervalPart) {
         let host = self.hosts.entry(host.to_owned()).or_default();
-        let times = times(part, of.open_loop);
+        let times = relevant(&part.latencies, of.open_loop);
         host.all.merge(part.bin);
         host.times.merge(times);
         host.recent.add(part, times);

@@ -2,7 +2,7 @@
 
 use crate::document::Document;
 use crate::schema::{Run, Target};
-use crate::table::{NONE, Table, distinct, left, right};
+use crate::table::{Table, distinct, left, or_none, right};
 use crate::view::View;
 
 /// Renders a line for each result.
@@ -38,7 +38,7 @@ fn line((name, document): &(String, Document)) -> Vec<String> {
             )
         }
         Document::Series(series) => {
-            let target = series.dir.clone().unwrap_or_else(|| NONE.to_owned());
+            let target = or_none(series.dir.clone());
             (series.ranks, target, series.cells.len(), series.complete)
         }
     };
@@ -63,8 +63,5 @@ fn directory(target: &Target) -> String {
 
 /// The command's name: the first word after the program.
 fn command(run: &Run) -> String {
-    run.command
-        .get(1)
-        .cloned()
-        .unwrap_or_else(|| NONE.to_owned())
+    or_none(run.command.get(1).cloned())
 }

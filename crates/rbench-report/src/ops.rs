@@ -9,7 +9,7 @@ use rbench_core::units::{human_count, human_rate};
 
 use crate::figures::{self, caches};
 use crate::schema::{PhaseResult, RunResult};
-use crate::table::{NONE, Table, left, right, sections, sentence};
+use crate::table::{NONE, Table, left, or_none, right, sections, sentence};
 use crate::text::{details, header, iterations};
 use crate::view::View;
 
@@ -134,7 +134,7 @@ fn cells(row: &OpsRow, phase: &PhaseResult) -> Vec<String> {
         micros(times.p50_ns as f64, 2),
         micros(times.p99_ns as f64, 100),
         micros(times.max_ns as f64, 1),
-        figures::active_rate(phase).map_or(NONE.to_owned(), human_rate),
+        or_none(figures::active_rate(phase).map(human_rate)),
         human_count(phase.error_count()),
         caches::cell(phase),
     ]

@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::schema::{
     AbilityResult, AbilityVerdict, HostProbeResult, ProbeResult, Surroundings, remarks,
 };
-use crate::table::{NONE, Table, distinct, grouped, left, right, sentence};
+use crate::table::{NONE, Table, distinct, grouped, left, or_none, right, sentence};
 use crate::view::View;
 
 /// The report for people; ends with a newline.
@@ -78,8 +78,7 @@ fn each(
 ) -> Vec<(String, Option<String>)> {
     let mut found: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     for (host, around) in hosts {
-        let text = of(around).unwrap_or_else(|| NONE.to_owned());
-        found.entry(text).or_default().push(host);
+        found.entry(or_none(of(around))).or_default().push(host);
     }
     let all = |names: &Vec<&str>| names.len() == hosts.len();
     found
@@ -181,9 +180,7 @@ fn sights(probe: &ProbeResult, view: View) -> String {
     }
     let mut table = Table::new([left("Made on"), left("Seen on"), right("After"), left("")]);
     for sight in &probe.sights {
-        let after = sight
-            .seen_after_ns
-            .map_or_else(|| NONE.to_owned(), |ns| human_nanos(ns as f64));
+        let after = sight.seen_after_ns.map(|ns| human_nanos(ns as f64));
         let told = match (sight.seen_after_ns, sight.whole) {
             (None, _) => "not seen within 10 s",
             (Some(_), true) => "",
@@ -192,7 +189,7 @@ fn sights(probe: &ProbeResult, view: View) -> String {
         table.row([
             sight.maker.clone(),
             sight.looker.clone(),
-            after,
+            or_none(after),
             told.to_owned(),
         ]);
     }

@@ -11,6 +11,11 @@ use crate::view::View;
 /// A cell without a value.
 pub const NONE: &str = "-";
 
+/// The text of a cell, which may be without a value.
+pub fn or_none(text: Option<String>) -> String {
+    text.unwrap_or_else(|| NONE.to_owned())
+}
+
 /// Width down to which cells may be broken into lines to save room.
 const CELL_MIN: usize = 16;
 /// Minor columns are hidden before cells of up to this width are broken.

@@ -20,7 +20,7 @@ use rbench_core::units::{human_bandwidth, human_count, human_nanos, human_rate};
 use crate::figures::quantity;
 use crate::schema::{ErrorExample, PhaseResult, RunResult, SummaryRow};
 use crate::summary::BYTES_PER_S;
-use crate::table::{NONE, Table, left, right, sections};
+use crate::table::{NONE, Table, left, or_none, right, sections};
 use crate::view::View;
 
 /// The report of a run; blank lines separate sections. Without details: totals, problems, and how
@@ -124,7 +124,7 @@ fn marks(result: &RunResult) -> String {
 /// A quantity of some times; a dash where there are too few for it.
 pub(crate) fn time(hist: &Hist, of: &str) -> String {
     let ns = quantity(of).filter(|quantity| hist.count >= quantity.least);
-    ns.map_or(NONE.into(), |quantity| human_nanos((quantity.field)(hist)))
+    or_none(ns.map(|quantity| human_nanos((quantity.field)(hist))))
 }
 
 fn summary(result: &RunResult, view: View) -> String {
@@ -165,8 +165,7 @@ fn summary(result: &RunResult, view: View) -> String {
             show(row.mean),
             stddev,
             share,
-            row.precision
-                .map_or(NONE.to_owned(), |known| format!("±{:.1}%", 100.0 * known)),
+            or_none(row.precision.map(|known| format!("±{:.1}%", 100.0 * known))),
         ]);
     }
     table.render(view)

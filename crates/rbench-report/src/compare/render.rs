@@ -10,7 +10,7 @@ use rbench_core::units::human_rate;
 use super::{
     Basis, Bracket, Comparison, Interval, Outcome, Row, SeriesPart, Verdict, Whole, within,
 };
-use crate::table::NONE;
+use crate::table::{NONE, or_none};
 use crate::view::View;
 
 pub use json::COMPARE_SCHEMA;
@@ -70,13 +70,11 @@ fn change(ratio: f64) -> String {
 
 /// From where to where the change may be.
 pub(crate) fn interval(interval: Option<Interval>) -> String {
-    interval.map_or_else(
-        || NONE.to_owned(),
-        |interval| match (change(interval.low), change(interval.high)) {
-            (low, high) if low == high => low,
-            (low, high) => format!("{low} to {high}"),
-        },
-    )
+    let ends = interval.map(|interval| [interval.low, interval.high].map(change));
+    or_none(ends.map(|[low, high]| match low == high {
+        true => low,
+        false => format!("{low} to {high}"),
+    }))
 }
 
 /// The samples of both sides.
@@ -306,9 +304,7 @@ fn wholes(comparison: &Comparison) -> Vec<[String; 5]> {
                 None => bracket(whole, whole.new),
             },
             span(whole),
-            whole
-                .verdict
-                .map_or_else(|| NONE.to_owned(), |verdict| verdict.words().to_owned()),
+            or_none(whole.verdict.map(|verdict| verdict.words().to_owned())),
         ]
     })
     .collect()

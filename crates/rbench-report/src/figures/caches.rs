@@ -1,7 +1,7 @@
 //! The words for who answered.
 
 use crate::schema::{PhaseResult, ResidencyResult};
-use crate::table::NONE;
+use crate::table::{NONE, or_none};
 
 /// The word if the cache was not measured.
 pub const UNKNOWN: &str = "unknown";
@@ -62,7 +62,7 @@ pub fn verdict(phase: &PhaseResult) -> Option<String> {
 pub fn cell(phase: &PhaseResult) -> String {
     let Some(residency) = &phase.residency else {
         // From an earlier version, or without meaning here.
-        return phase.cache.clone().unwrap_or_else(|| NONE.into());
+        return or_none(phase.cache.clone());
     };
     let word = brief(&residency.verdict);
     let then = residency.verdict.starts_with("cold-then");

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{FIGURES, Figure, Value, find, quantity};
 use crate::schema::{PhaseResult, RunResult};
-use crate::table::{NONE, grouped};
+use crate::table::{grouped, or_none};
 
 /// The figures of one or several iterations of a phase.
 #[derive(Debug, Clone)]
@@ -69,7 +69,7 @@ impl<'p> Row<'p> {
 
     /// Like [`Row::show`], with a dash if there is no value.
     pub fn text(&self, figure: &str, of: &str) -> String {
-        self.show(figure, of).unwrap_or_else(|| NONE.to_owned())
+        or_none(self.show(figure, of))
     }
 
     /// Operations per second; `None` if the phase has no rate (`one_each`).

@@ -5,7 +5,7 @@ use rbench_core::units::{human_count, human_nanos, human_rate};
 
 use crate::figures::caches::{Memory, memory};
 use crate::schema::{KneeObjective, KneeResult, KneeRow, KneeStep, PhaseResult, SeriesResult};
-use crate::table::{Column, NONE, Table, left, right, sections, sentence, wrapped};
+use crate::table::{Column, Table, left, or_none, right, sections, sentence, wrapped};
 use crate::view::View;
 use crate::warnings::{Limit, all_workers, limit, of_the_tool};
 
@@ -138,7 +138,7 @@ fn cells(
     let mut cells = vec![
         first((u64::from(step.cell) + 1).to_string()),
         first(step.stage.clone()),
-        first(step.rate.map_or(NONE.to_owned(), exact)),
+        first(or_none(step.rate.map(exact))),
         human_rate(row.rate),
         first(format!("{:.1} s", step.window_s)),
         if several {
@@ -147,10 +147,8 @@ fn cells(
             String::new()
         },
     ];
-    cells.extend(figures.iter().map(|name| {
-        let value = row.figure(name);
-        value.map_or(NONE.to_owned(), human_nanos)
-    }));
+    let value = |name: &String| or_none(row.figure(name).map(human_nanos));
+    cells.extend(figures.iter().map(value));
     cells.push(human_count(row.errors));
     cells.push(human_count(row.unissued));
     cells.push(first(match step.held {

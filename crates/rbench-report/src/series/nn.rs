@@ -5,7 +5,7 @@ use rbench_core::units::{counted, human_count, human_nanos, human_rate};
 
 use crate::figures::Row;
 use crate::schema::{CellResult, SeriesResult};
-use crate::table::{NONE, Table, left, right, sentence};
+use crate::table::{Table, left, or_none, right, sentence};
 use crate::view::View;
 
 /// NNBench's name of an operation, its phase, and its number of transactions in NNBench: creating
@@ -78,7 +78,6 @@ fn cells(name: &str, transactions: f64, rung: &Rung<'_>) -> Vec<String> {
         figures,
         skew_s,
     } = rung;
-    let or_none = |value: Option<String>| value.unwrap_or_else(|| NONE.to_owned());
     let rate = figures.rate().filter(|rate| *rate > 0.0);
     // By Little's law, always busy workers need this time for an operation.
     let each_ns = rate.map(|rate| workers / rate * 1e9);

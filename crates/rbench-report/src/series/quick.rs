@@ -4,7 +4,7 @@ use rbench_core::Bytes;
 
 use crate::figures::Row as Figures;
 use crate::schema::{CLIENT_WORK, ClientCounters, PhaseResult, RunResult, SeriesResult};
-use crate::table::{NONE, Table, left, right, sentence};
+use crate::table::{Table, left, or_none, right, sentence};
 use crate::view::{Colour, View};
 
 /// The unit of a row's value.
@@ -222,11 +222,11 @@ fn settings(series: &SeriesResult, results: &[&RunResult]) -> String {
     };
     let size = |name: &str| {
         let bytes = given(name).and_then(|value| value.parse::<Bytes>().ok());
-        bytes.map_or_else(|| NONE.to_owned(), |bytes| binary(bytes.0))
+        or_none(bytes.map(|bytes| binary(bytes.0)))
     };
     let number = |name: &str| {
         let number = given(name).and_then(|value| value.parse::<u64>().ok());
-        number.map_or_else(|| NONE.to_owned(), |number| number.to_string())
+        or_none(number.map(|number| number.to_string()))
     };
     let mut out = format!(
         "BlockSize: {}, BigFileSize: {}, SmallFileSize: {}, SmallFileCount: {}, NumThreads: {}",

@@ -3,7 +3,7 @@
 
 use crate::figures::Row;
 use crate::schema::{SeriesKey, SeriesResult};
-use crate::table::{NONE, Table, distinct, left, right, sentence};
+use crate::table::{Table, distinct, left, or_none, right, sentence};
 use crate::view::View;
 
 /// Shows a figure of a row.
@@ -74,7 +74,7 @@ fn pivot(
             });
             let text = cell.and_then(&value);
             has_values |= text.is_some();
-            cells.push(text.unwrap_or_else(|| NONE.to_owned()));
+            cells.push(or_none(text));
         }
         table.row(cells);
     }

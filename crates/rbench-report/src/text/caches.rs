@@ -5,7 +5,7 @@ use rbench_core::units::human_count;
 use super::{for_phases, label, seconds};
 use crate::figures::caches::{UNKNOWN, per_operation, percent, word};
 use crate::schema::{CacheResult, EvidenceResult, ResidencyResult, RunResult};
-use crate::table::{NONE, Table, left, right, sentence};
+use crate::table::{NONE, Table, left, or_none, right, sentence};
 use crate::view::View;
 
 /// Maximum number of caches of a phase that are all shown.
@@ -117,7 +117,6 @@ fn measures(evidence: &EvidenceResult) -> [String; 5] {
         requests,
         fetched,
     } = evidence;
-    let none = || NONE.to_owned();
     let own = own.filter(|own| own.parts > 0);
     let pages = resident_before.as_ref().map(|found| {
         let sampled = match found.files < found.of {
@@ -127,14 +126,11 @@ fn measures(evidence: &EvidenceResult) -> [String; 5] {
         percent(found.share) + &sampled
     });
     [
-        own.map_or_else(none, |own| percent(own.share)),
-        requests
-            .as_ref()
-            .map_or_else(none, |r| human_count(r.answering)),
-        requests
-            .as_ref()
-            .map_or_else(none, |r| per_operation(r.per_operation)),
-        pages.unwrap_or_else(none),
-        fetched.map_or_else(none, |f| percent(f.per_byte)),
+        own.map(|own| percent(own.share)),
+        requests.as_ref().map(|r| human_count(r.answering)),
+        requests.as_ref().map(|r| per_operation(r.per_operation)),
+        pages,
+        fetched.map(|f| percent(f.per_byte)),
     ]
+    .map(or_none)
 }

@@ -4,7 +4,7 @@ use rbench_core::units::{human_bytes, human_count, human_nanos};
 
 use super::{heading, iterations, label, seconds};
 use crate::schema::{CLIENT_WORK, ClientCostResult, HostClientResult, PhaseResult, RunResult};
-use crate::table::{NONE, Table, grouped, left, right};
+use crate::table::{NONE, Table, grouped, left, or_none, right};
 use crate::view::View;
 
 /// Maximum number of hosts of a phase that are all shown.
@@ -135,7 +135,7 @@ pub(crate) fn of_phase(name: String, cost: &ClientCostResult) -> Vec<String> {
     if let [host] = cost.hosts.as_slice() {
         let mut cells = of_host(host);
         cells[0] = name;
-        cells[1] = per_operation.unwrap_or_else(|| NONE.into());
+        cells[1] = or_none(per_operation);
         return cells;
     }
     let split = cost
@@ -156,15 +156,14 @@ pub(crate) fn of_phase(name: String, cost: &ClientCostResult) -> Vec<String> {
         Some(_) => String::new(),
         None => "not known for every host".to_owned(),
     };
-    let none = || NONE.to_owned();
     vec![
         name,
-        per_operation.unwrap_or_else(none),
-        cost.cpu_s.map_or_else(none, seconds),
-        part(0).map_or_else(none, seconds),
-        part(1).map_or_else(none, seconds),
-        none(),
-        processes.map_or_else(none, human_count),
+        or_none(per_operation),
+        or_none(cost.cpu_s.map(seconds)),
+        or_none(part(0).map(seconds)),
+        or_none(part(1).map(seconds)),
+        NONE.to_owned(),
+        or_none(processes.map(human_count)),
         why,
     ]
 }
@@ -187,7 +186,6 @@ fn of_host(client: &HostClientResult) -> Vec<String> {
         peak_resident_bytes: _,
     } = client;
     let [user_s, system_s] = split(client).map_or([None; 2], |parts| parts.map(Some));
-    let none = || NONE.to_owned();
     let why = match unknown.as_deref() {
         None => "",
         Some("replaced") => "ended or replaced during the phase",
@@ -196,12 +194,12 @@ fn of_host(client: &HostClientResult) -> Vec<String> {
     };
     vec![
         format!("  {host}"),
-        none(),
-        cpu_s.map_or_else(none, seconds),
-        user_s.map_or_else(none, seconds),
-        system_s.map_or_else(none, seconds),
-        resident_bytes.map_or_else(none, human_bytes),
-        processes.map_or_else(none, human_count),
+        NONE.to_owned(),
+        or_none(cpu_s.map(seconds)),
+        or_none(user_s.map(seconds)),
+        or_none(system_s.map(seconds)),
+        or_none(resident_bytes.map(human_bytes)),
+        or_none(processes.map(human_count)),
         why.to_owned(),
     ]
 }

@@ -6,7 +6,7 @@ use rbench_core::units::{human_count, human_rate};
 use super::{failure, for_phases, in_iteration, iterations, label, seconds, time};
 use crate::schema::{ErrorExample, HostResult, PhaseResult, RunResult};
 use crate::summary::{is_short, over_time, rate_per_rank, slowest_rank};
-use crate::table::{NONE, Table, left, right, sentence, titled};
+use crate::table::{NONE, Table, left, or_none, right, sentence, titled};
 use crate::view::View;
 
 /// Maximum number of hosts of a phase that are all shown.
@@ -135,7 +135,7 @@ fn host_cells(name: &mut String, host: &HostResult, share: Option<f64>) -> Vec<S
         host.host.clone(),
         some(human_count(host.items)),
         some(human_rate(host.rate())),
-        share.map_or(NONE.into(), |share| format!("{:.0}%", 100.0 * share)),
+        or_none(share.map(|share| format!("{:.0}%", 100.0 * share))),
         time(&host.latency, "p50"),
         time(&host.latency, "p99"),
         time(&host.latency, "max"),

@@ -3,7 +3,7 @@
 use crate::figures::caches;
 use crate::figures::{FIGURES, Figure, Output, Row, Shown, about};
 use crate::schema::{PhaseResult, RunResult};
-use crate::table::{Column, NONE, Table, left, right};
+use crate::table::{Column, Table, left, or_none, right};
 use crate::view::View;
 
 use super::{STOPPED, UNSYNCED, for_phases, iterations, marks};
@@ -144,7 +144,6 @@ fn name(row: &Row<'_>) -> String {
 /// The lines of a row, each with the name in front of [`CELLS`]: its own, and below it those of
 /// its other times. A dash where there is no value.
 pub(crate) fn lines(row: &Row<'_>) -> Vec<Vec<String>> {
-    let or_none = |text: Option<String>| text.unwrap_or_else(|| NONE.to_owned());
     let own = CELLS.iter().map(|cell| or_none(cell.show(row)));
     let own = [name(row)].into_iter().chain(own).collect();
     let below = BELOW.iter().filter(|(_, figure, _)| row.has(figure));
@@ -215,7 +214,7 @@ pub fn more(result: &RunResult, view: View) -> String {
                 .is_some_and(|number| number != 0.0);
             row.show(figure.name, "").filter(|_| some)
         };
-        let cells = figures().map(|figure| cell(figure).unwrap_or_else(|| NONE.to_owned()));
+        let cells = figures().map(|figure| or_none(cell(figure)));
         table.row([name(&row)].into_iter().chain(cells));
     });
     table.render(view)

@@ -8,7 +8,7 @@ use rbench_core::units::{human_bytes, human_count};
 use super::{for_phases, iterations, label, seconds, time};
 use crate::figures::{Value, quantity};
 use crate::schema::{PhaseResult, RunResult};
-use crate::table::{NONE, Table, left, right, sentence};
+use crate::table::{Table, left, or_none, right, sentence};
 use crate::view::View;
 
 /// The lines, and a table that compares rows with the recording.
@@ -133,7 +133,7 @@ pub(crate) fn cells(phase: &PhaseResult) -> Option<[String; 9]> {
     let now = &phase.latency.service;
     let failed: u64 = phase.errors.values().sum();
     let recorded = replayed.recorded.as_ref();
-    let then = |of| recorded.map_or(NONE.to_owned(), |hist| time(hist, of));
+    let then = |of| or_none(recorded.map(|hist| time(hist, of)));
     let median = |hist: &Hist| Value::Times(hist).number(quantity("p50"));
     // Ratio of the medians: now to recorded.
     let before = recorded.and_then(median).filter(|ns| *ns > 0.0);
@@ -143,7 +143,7 @@ pub(crate) fn cells(phase: &PhaseResult) -> Option<[String; 9]> {
         human_count(phase.items + failed),
         then("p50"),
         time(now, "p50"),
-        ratio.map_or(NONE.to_owned(), |ratio| format!("{ratio:.2}")),
+        or_none(ratio.map(|ratio| format!("{ratio:.2}"))),
         then("p99"),
         time(now, "p99"),
         human_count(replayed.differ.total()),

@@ -84,7 +84,7 @@ pub const SCHEMA: &str = "rbench.result/1";
 pub const TIMELINE_ROWS: usize = BINS / SLICE_BINS;
 
 /// Everything that a run yields.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct RunResult {
     /// The name and version of this schema; reading refuses other major versions.
     #[serde(deserialize_with = "read_schema")]
@@ -163,7 +163,7 @@ fn read_name_of<'de, D: Deserializer<'de>>(
 }
 
 /// Identification of a run.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Run {
     /// Unique name of the run.
     pub id: String,
@@ -200,7 +200,7 @@ pub struct Program {
 }
 
 /// Hosts and ranks that took part.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct World {
     /// Communication of the ranks: `solo`, `threads`, `mpi`.
     pub communicator: String,
@@ -213,7 +213,7 @@ pub struct World {
 }
 
 /// One machine.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Host {
     /// Its name.
     pub name: String,
@@ -241,7 +241,7 @@ pub struct Host {
 }
 
 /// The clock of a host; of its lowest rank, should its ranks read several.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct HostClock {
     /// Its number, from 0 in the order of first ranks: hosts with the same one
     /// read the same clock.
@@ -256,7 +256,7 @@ pub struct HostClock {
 }
 
 /// The measured target.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Target {
     /// The directory.
     pub path: String,
@@ -333,7 +333,7 @@ pub struct Space {
 }
 
 /// The cost of measuring itself, determined at the start of the run.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Calibration {
     /// One reading of the clock, ns.
     pub clock_ns: f64,

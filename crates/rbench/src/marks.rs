@@ -119,11 +119,7 @@ impl MarkObserver for MarkRecorder {
             t_s,
             command: command.map(|command| MarkCommand {
                 command,
-                took_s: None,
-                status: None,
-                signal: None,
-                said: None,
-                cut_off: false,
+                ..MarkCommand::default()
             }),
         };
         self.note(&mark);

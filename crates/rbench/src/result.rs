@@ -103,16 +103,9 @@ impl Frame<'_> {
                 .iter()
                 .map(|s| (s.name.to_owned(), setting(s)))
                 .collect(),
-            client_counters: Vec::new(),
-            marks: Vec::new(),
-            dead_mounts: Vec::new(),
-            replays: Vec::new(),
             repetition: self.repetition(),
-            phases: Vec::new(),
-            summary: Vec::new(),
             warnings,
-            complete: false,
-            forms: schema::Forms::default(),
+            ..RunResult::default()
         }
     }
 

@@ -32,7 +32,7 @@ const LABELLED: &str = "object_request_durations_histogram_seconds_";
 
 /// Work of the client of one cache from before the run's first phase until its files were removed,
 /// for any process.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct ClientCounters {
     /// The host of the ranks that go through it.
     pub host: String,

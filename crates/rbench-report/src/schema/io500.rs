@@ -9,7 +9,7 @@ use super::{CellResult, PhaseResult};
 const GIB: f64 = 1_073_741_824.0;
 
 /// Result of a rehearsal of IO500.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Io500Result {
     /// Time for which phases that write were to go on, s.
     pub stonewall_s: u64,
@@ -32,7 +32,7 @@ pub struct Io500Result {
 }
 
 /// A phase, and what it measured.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Io500Phase {
     /// Its name.
     pub name: String,

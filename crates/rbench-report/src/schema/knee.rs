@@ -19,7 +19,7 @@ const DUE: f64 = 0.9;
 const WHOLE: [&str; 2] = ["round", "mixed"];
 
 /// The highest rate at which an objective holds.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct KneeResult {
     /// The objective.
     pub objective: KneeObjective,
@@ -48,7 +48,7 @@ pub struct KneeResult {
 }
 
 /// Objective for every row that is judged.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct KneeObjective {
     /// Limits of the response time.
     pub limits: Vec<KneeLimit>,

@@ -21,7 +21,7 @@ pub const NOTES_MAX: usize = 8;
 pub const CURVE_MAX: usize = 120;
 
 /// The state of a run while it goes on.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct LiveResult {
     /// The name and version of this schema; reading refuses other major versions.
     #[serde(deserialize_with = "read_schema")]
@@ -106,7 +106,7 @@ pub struct LiveProgress {
 }
 
 /// Figures of a stretch of time.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct LiveFigures {
     /// Operations done without error.
     pub items: u64,
@@ -166,7 +166,7 @@ pub struct LiveHost {
 }
 
 /// A row of a phase that has ended, as the report has it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct LiveFinished {
     /// The iteration, from 0.
     pub iteration: u32,

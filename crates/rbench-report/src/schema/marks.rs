@@ -51,7 +51,7 @@ impl MarkResult {
 
 /// A command of `--event`. While it runs, and in the journal of a run that died meanwhile,
 /// nothing is known of its end.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct MarkCommand {
     /// Argument of `sh -c`.
     pub command: String,

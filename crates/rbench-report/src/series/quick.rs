@@ -368,14 +368,12 @@ mod tests {
     fn n_a_is_what_not_every_client_tells() {
         let client = ClientCounters {
             host: "a".to_owned(),
-            uptime_s: None,
-            cpu_s: None,
-            memory_bytes: None,
             work: vec![crate::schema::ClientWork {
                 name: CLIENT_WORK[1].0.to_owned(),
                 count: 4,
                 seconds: 0.008,
             }],
+            ..ClientCounters::default()
         };
         let mut run = crate::journal::read_any(include_bytes!("../../tests/golden/one_rank.json"))
             .expect("a result");

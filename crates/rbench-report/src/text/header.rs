@@ -309,18 +309,15 @@ mod tests {
         Host {
             name: name.to_owned(),
             ranks: ranks.to_vec(),
-            kernel: String::new(),
             cpus: 1,
             clock_offset_ns: 2_000,
             clock_error_ns: 1_000,
             clock: Some(HostClock {
                 number,
-                boot: String::new(),
-                drift_ppm: None,
-                drift_error_ppm: None,
+                ..HostClock::default()
             }),
             caches: vec![cache],
-            surroundings: None,
+            ..Host::default()
         }
     }
 

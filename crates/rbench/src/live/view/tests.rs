@@ -71,22 +71,17 @@ fn known(rows: usize, hosts: usize, finished: usize) -> LiveResult {
             .collect(),
         finished: (0..finished)
             .map(|n| LiveFinished {
-                iteration: 0,
                 name: format!("phase{n}"),
                 label: format!("Phase {n}"),
                 complete: true,
-                response: false,
-                one_each: false,
                 all: figures(5.0),
-                longest_gap_s: None,
                 cache: Some("memory".to_owned()),
+                ..LiveFinished::default()
             })
             .collect(),
-        first_error: None,
-        notes: Vec::new(),
-        failed: None,
         tool_cpus: Some(0.5),
         client_cpus: Some(1.25),
+        ..LiveResult::default()
     }
 }
 

@@ -226,9 +226,7 @@ fn without_results(settings: &Settings, foretold: Vec<String>) -> Io500Result {
             unit: phase.unit().to_owned(),
             scored: phase.scored,
             writes: phase.writes(),
-            value: None,
-            time_s: None,
-            invalid: Vec::new(),
+            ..Io500Phase::default()
         }
     };
     Io500Result {
@@ -236,10 +234,7 @@ fn without_results(settings: &Settings, foretold: Vec<String>) -> Io500Result {
         required_s: settings.required_s(),
         foretold,
         phases: PHASES.iter().map(of).collect(),
-        bandwidth: None,
-        metadata: None,
-        total: None,
-        valid: false,
+        ..Io500Result::default()
     }
 }
 

@@ -156,11 +156,7 @@ fn without_results(search: &Search) -> KneeResult {
         precision: search.precision,
         time_s: search.time.as_secs_f64(),
         arrival: search.arrival.name().to_owned(),
-        steps: Vec::new(),
-        held: None,
-        failed: None,
-        confirmed: false,
-        trouble: None,
+        ..KneeResult::default()
     }
 }
 

@@ -197,7 +197,7 @@ impl Lead {
                 let message = match cell.name.as_str() {
                     _ if message.starts_with("--over ") => message,
                     // The cells of a search differ in the rate only, which is none of the user's.
-                    _ if outline.kind == "knee" => message,
+                    _ if outline.result.kind == "knee" => message,
                     name if message.starts_with(name) => message,
                     name => format!("{name}: {message}"),
                 };

@@ -10,7 +10,7 @@ use super::{CellResult, CheckResult, Io500Result, KneeResult, Run, RunResult};
 pub const SERIES_SCHEMA: &str = "rbench.series/1";
 
 /// Result of a series of runs.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct SeriesResult {
     /// The name and version of this schema; reading refuses other major versions.
     #[schemars(regex(pattern = r"^rbench\.series/1(\..+)?$"))]

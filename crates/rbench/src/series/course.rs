@@ -5,9 +5,7 @@ use std::path::PathBuf;
 
 use rbench_cli::series::{self, Series};
 use rbench_plan::series::{Cell, Over, product};
-use rbench_report::schema::{
-    Io500Result, KneeResult, LeftOut, SeriesKey, SeriesResult, SeriesStep,
-};
+use rbench_report::schema::{SERIES_SCHEMA, SeriesKey, SeriesResult};
 use rbench_sys::caches::may_drop_caches;
 
 use crate::console::complain;
@@ -25,32 +23,16 @@ use knee::Knee;
 /// series whose cells are all known.
 #[derive(Default)]
 pub struct Outline {
-    /// The name of the command.
-    pub kind: &'static str,
-    /// The suite's name and version.
-    pub suite: Option<String>,
-    /// The scale relative to full size.
-    pub scale: f64,
-    /// The directory of all cells.
-    pub dir: Option<String>,
-    /// The built-in file system, if that is the directory; unmounted on drop.
+    /// The result without cells, as far as it is known.
+    pub result: SeriesResult,
+    /// The built-in file system, if that is the directory of all cells; unmounted on drop.
     pub embedded: Option<Embedded>,
-    /// The keys that vary.
-    pub keys: Vec<SeriesKey>,
-    /// The steps of a suite.
-    pub steps: Vec<SeriesStep>,
     /// The known cells.
     pub cells: Vec<Cell>,
     /// The position of each known cell in its file.
     pub places: Vec<String>,
-    /// Cells that cannot be run on the launched ranks.
-    pub left_out: Vec<LeftOut>,
     /// A cell of each form that may follow the known ones; only checked. Empty: none follows.
     pub forms: Vec<Cell>,
-    /// The objectives of `knee`, without results.
-    pub knee: Option<KneeResult>,
-    /// The phases of `io500`, without results.
-    pub io500: Option<Io500Result>,
     /// True if the cells are only printed.
     pub dry_run: bool,
     /// Longest expected duration of a cell whose plan gives none, s.
@@ -67,11 +49,15 @@ pub struct Outline {
 
 impl Outline {
     /// These cells at full size, and nothing else.
-    fn new(kind: &'static str, keys: Vec<SeriesKey>, cells: Vec<Cell>) -> Outline {
+    fn new(kind: &str, keys: Vec<SeriesKey>, cells: Vec<Cell>) -> Outline {
         Outline {
-            kind,
-            scale: 1.0,
-            keys,
+            result: SeriesResult {
+                schema: SERIES_SCHEMA.to_owned(),
+                kind: kind.to_owned(),
+                scale: 1.0,
+                keys,
+                ..SeriesResult::default()
+            },
             cells,
             ..Outline::default()
         }

@@ -36,7 +36,7 @@ pub fn text(series: &Outline, cells: &[(&Cell, Plan)]) -> String {
             shown(most)
         ));
     }
-    for left in &series.left_out {
+    for left in &series.result.left_out {
         out.push_str(&format!("# left out: {}: {}\n", left.name, left.why));
     }
     out.push_str(&format!(

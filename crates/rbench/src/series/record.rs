@@ -11,7 +11,7 @@ use rbench_core::plain::shell_word;
 use rbench_core::units::counted;
 use rbench_plan::series::Cell;
 use rbench_report::schema::{
-    CellResult, CellValue, CheckResult, Launched, RunResult, SERIES_SCHEMA, SeriesKey, SeriesResult,
+    CellResult, CellValue, CheckResult, Launched, RunResult, SeriesKey, SeriesResult,
 };
 use rbench_report::series;
 use rbench_report::series::journal;
@@ -54,28 +54,17 @@ impl Record {
     ) -> Result<Record, String> {
         let outline = course.outline();
         let series = SeriesResult {
-            schema: SERIES_SCHEMA.to_owned(),
-            kind: outline.kind.to_owned(),
-            suite: outline.suite.clone(),
-            scale: outline.scale,
             run: run(launch, launch.seed, &asked.labels),
             ranks,
             hosts,
-            keys: outline.keys.clone(),
-            dir: outline.dir.clone(),
             embedded: outline.embedded.is_some(),
             launched: Some(Launched {
                 cwd: launch.cwd.to_string_lossy().into_owned(),
                 rbench_dir: (launch.env_dir.as_ref()).map(|dir| dir.to_string_lossy().into_owned()),
             }),
-            steps: outline.steps.clone(),
-            left_out: outline.left_out.clone(),
             planned: outline.planned(),
-            cells: Vec::new(),
-            complete: false,
-            knee: outline.knee.clone(),
             check,
-            io500: outline.io500.clone(),
+            ..outline.result.clone()
         };
         let out = match (asked.out.clone(), &outline.out_dir) {
             (None, Some(dir)) => Some(made(launch, dir)?.join(format!("{}.json", launch.run_id))),

@@ -93,12 +93,8 @@ impl Io500 {
         let why = foretold
             .iter()
             .map(|why| format!("it will be invalid because {why}"));
-        let outline = Outline {
-            suite: Some(format!("{} {}", io500::NAME, io500::VERSION)),
-            scale: asked.scale,
-            dir: Some(Path::new(&parent).join(&name).display().to_string()),
+        let mut outline = Outline {
             embedded,
-            io500: Some(without_results(&settings, foretold.clone())),
             dry_run: asked.dry_run,
             // Reads cover data written before the stonewall, and are assumed to be as fast.
             most_s: Some(settings.stonewall_s() as f64),
@@ -106,6 +102,11 @@ impl Io500 {
             out_dir: settings.result_dir().map(PathBuf::from),
             ..Outline::new("io500", keys, io500::cells(&settings, places))
         };
+        let result = &mut outline.result;
+        result.suite = Some(format!("{} {}", io500::NAME, io500::VERSION));
+        result.scale = asked.scale;
+        result.dir = Some(Path::new(&parent).join(&name).display().to_string());
+        result.io500 = Some(without_results(&settings, foretold));
         Ok(Io500 {
             outline,
             phases: settings.phases(),

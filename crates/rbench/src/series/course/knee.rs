@@ -37,7 +37,7 @@ impl Knee {
         };
         new.outline.cells = vec![new.cell(new.search.first(), [0; 3])];
         new.outline.forms = vec![new.cell(open, [1; 3])];
-        new.outline.knee = Some(without_results(&new.search));
+        new.outline.result.knee = Some(without_results(&new.search));
         new.outline.beforehand = Some(beforehand(&new.search));
         Ok(new)
     }

@@ -18,7 +18,7 @@ pub(super) const ANY_DIR: &str = "DIR";
 
 /// The runs of a step.
 struct Expanded {
-    kind: &'static str,
+    kind: String,
     keys: Vec<SeriesKey>,
     cells: Vec<Cell>,
 }
@@ -29,29 +29,27 @@ pub fn outline(asked: &series::Suite, quiet: bool, around: Around<'_>) -> Result
     let text = text_of(&asked.name, around)?;
     let placed = |e: rbench_plan::document::DocumentError| format!("{} {e}", asked.name);
     let read = suite::read(stem(&asked.name), &text).map_err(placed)?;
-    let mut new = Outline {
-        suite: Some(read.title_of_results()),
-        scale: asked.scale,
-        dry_run: asked.dry_run,
-        dir: dir_of(asked, around)?,
-        ..Outline::new("suite", Vec::new(), Vec::new())
-    };
+    let mut new = Outline::new("suite", Vec::new(), Vec::new());
+    new.dry_run = asked.dry_run;
+    new.result.suite = Some(read.title_of_results());
+    new.result.scale = asked.scale;
+    new.result.dir = dir_of(asked, around)?;
     let one_host = around.host_of.iter().all(|host| *host == 0);
-    if new.dir.is_none() && one_host && read.uses_dir() {
-        new.dir = Some(match asked.dry_run {
+    if new.result.dir.is_none() && one_host && read.uses_dir() {
+        new.result.dir = Some(match asked.dry_run {
             true => ANY_DIR.to_owned(),
             false => new.embedded.insert(mount()?).path().display().to_string(),
         });
     }
     for step in &read.steps {
         let words = step
-            .words(new.dir.as_deref(), asked.scale)
+            .words(new.result.dir.as_deref(), asked.scale)
             .map_err(placed)?;
         let expanded = expand(step, &words, quiet, around)
             .map_err(|e| format!("{} line {}: step {}: {e}", asked.name, step.line, step.name))?;
         add(&mut new, &asked.name, step, expanded, around);
     }
-    new.parent = new.dir.as_ref().map(PathBuf::from);
+    new.parent = new.result.dir.as_ref().map(PathBuf::from);
     match new.cells.is_empty() {
         true => Err(format!(
             "{}: none of its steps can run with the launched hosts and ranks",
@@ -76,15 +74,15 @@ fn add(new: &mut Outline, source: &str, step: &Step, expanded: Expanded, around:
                 new.cells.push(cell);
                 new.places.push(format!("{source} line {}", step.line));
             }
-            Err(why) => new.left_out.push(LeftOut {
+            Err(why) => new.result.left_out.push(LeftOut {
                 name: cell.name,
                 why: why.to_string(),
             }),
         }
     }
-    new.steps.push(SeriesStep {
+    new.result.steps.push(SeriesStep {
         name: step.name.clone(),
-        kind: expanded.kind.to_owned(),
+        kind: expanded.kind,
         keys: expanded.keys,
         first,
         cells: new.cells.len() as u32 - first,
@@ -116,7 +114,7 @@ fn expand(
     around: Around<'_>,
 ) -> Result<Expanded, String> {
     if !words.first().is_some_and(|word| is_series(word)) {
-        let kind = "sweep";
+        let kind = "sweep".to_owned();
         let (keys, cells) = combinations(&step.over, words)?;
         return Ok(Expanded { kind, keys, cells });
     }
@@ -141,12 +139,12 @@ fn expand(
     if inner.planned().is_none() {
         return Err(format!(
             "{} cannot be a step: its runs depend on earlier results",
-            inner.kind
+            inner.result.kind
         ));
     }
     Ok(Expanded {
-        kind: inner.kind,
-        keys: inner.keys.clone(),
+        kind: inner.result.kind.clone(),
+        keys: inner.result.keys.clone(),
         cells: inner.cells.clone(),
     })
 }

@@ -40,8 +40,8 @@ pub async fn on_each_host(group: &Group<'_>, work: &Work) -> Result<Vec<Calibrat
     let mine = group
         .is_leader()
         .then(|| (group.host_number(), calibrate(&group.time.counter, work)));
-    let all = group.quietly(group.world.gather_values(&mine)).await?;
-    let mut told: Vec<(u32, Calibration)> = all.into_iter().flatten().flatten().collect();
+    let all = group.gather(&mine).await?.into_iter();
+    let mut told: Vec<(u32, Calibration)> = all.flatten().collect();
     told.sort_by_key(|(host, _)| *host);
     Ok(told.into_iter().map(|(_, costs)| costs).collect())
 }

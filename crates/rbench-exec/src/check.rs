@@ -119,8 +119,7 @@ pub async fn check(
         }
         None => None,
     };
-    let all = group.quietly(group.world.gather_values(&mine)).await?;
-    let hosts = all.into_iter().flatten().flatten().collect();
+    let hosts = group.gather(&mine).await?.into_iter().flatten().collect();
     let mut silent = group.any(silent).await?;
     let (mut between, mut load, mut clock_error) = (Vec::new(), None, Nanos(0));
     if !asked.between.is_empty() {
@@ -192,8 +191,7 @@ async fn all_between(clients: &Clients<'_, '_>) -> Result<(Vec<Between>, Loaded,
         Some(load) => load.end(group).await?,
         None => (0, None, false),
     };
-    let all = group.world.gather_values(&(files, wrong));
-    let all = group.quietly(all).await?.unwrap_or_default();
+    let all = group.gather(&(files, wrong)).await?;
     let (mut sum, mut example) = (0, None);
     for (rank, (files, wrong)) in (0..).map(Rank).zip(all) {
         sum += files;

@@ -71,8 +71,7 @@ async fn numbers_shared(group: &Group<'_>) -> Result<bool, ExecError> {
         true => limits::process_space().unwrap_or_default(),
         false => String::new(),
     };
-    let all = group.quietly(group.world.gather_values(&mine)).await?;
-    let all = all.unwrap_or_default().into_iter();
+    let all = group.gather(&mine).await?.into_iter();
     let mut spaces: Vec<String> = all.filter(|space| !space.is_empty()).collect();
     let hosts = spaces.len();
     spaces.sort_unstable();
@@ -133,7 +132,7 @@ pub(crate) async fn begin(group: &Group<'_>) -> Result<Before, ExecError> {
         true => Some(first(group, watched).await?),
         false => None,
     };
-    group.quietly(group.world.barrier()).await?;
+    group.meet().await?;
     Ok(mine)
 }
 

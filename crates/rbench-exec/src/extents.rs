@@ -38,12 +38,7 @@ pub(crate) async fn look(
     let looked = group.on_target(move || extents(&sample), || 0).await?;
     // Without the thread nothing is known.
     let looked = looked.unwrap_or_default();
-    let all = group
-        .quietly(group.world.gather_values(&(count, looked)))
-        .await?;
-    let Some(all) = all else {
-        return Ok(());
-    };
+    let all = group.gather(&(count, looked)).await?;
     let mut hosts = vec![Found::default(); group.host_names.len()];
     for ((count, looked), host) in all.into_iter().zip(&group.host_of) {
         let found = &mut hosts[*host as usize];

@@ -6,8 +6,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use nix::errno::Errno;
+use rbench_core::OpKind;
 use rbench_core::outcome::{Found, PhaseOutcome};
-use rbench_core::{OpKind, Rank};
 use rbench_plan::Plan;
 use rbench_plan::spec::Find;
 use rbench_sys::walk::{self, Attributes};
@@ -110,8 +110,7 @@ async fn reference(group: &Group<'_>, plan: &Find) -> Result<Option<(i64, i64)>,
         Err(errno) => Err(unseen("--newer ", &file, errno)),
     });
     let modified = looked.await.map_err(|e| group.as_usage(e))?;
-    let told = group.world.broadcast_value(Rank(0), &modified);
-    group.quietly(told).await
+    group.broadcast(&modified).await
 }
 
 /// Returns the device number of the start directory, on this rank.

@@ -596,10 +596,8 @@ impl<'a> Group<'a> {
             1 => message,
             _ => format!("on {}: {message}", self.host_name()),
         });
-        let all = self.quietly(self.world.gather_values(&text)).await?;
-        let first = all.and_then(|all| all.into_iter().flatten().next());
-        let first = self.world.broadcast_value(Rank(0), &first);
-        let first = self.quietly(first).await?;
+        let first = self.gather(&text).await?.into_iter().flatten().next();
+        let first = self.broadcast(&first).await?;
         Err(ExecError::SetUp(first.unwrap_or_default()))
     }
 

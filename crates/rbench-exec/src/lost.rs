@@ -27,9 +27,9 @@ pub async fn gather(
         group.probes.mounts.dead(),
         counts(outcomes, &group.probes.mounts),
     );
-    let all = group.quietly(group.world.gather_values(&mine)).await?;
+    let all = group.gather(&mine).await?;
     let mut told = Vec::new();
-    for (rank, (dead, counts)) in (0..).map(Rank).zip(all.unwrap_or_default()) {
+    for (rank, (dead, counts)) in (0..).map(Rank).zip(all) {
         if let Some(dead) = dead {
             group.hear_of_dead_mount(dead);
         }

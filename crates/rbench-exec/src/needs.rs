@@ -113,10 +113,8 @@ pub(crate) async fn check(
     if !group.any(!mine.is_empty()).await? {
         return Ok(());
     }
-    let all = group.quietly(group.world.gather_values(&mine)).await?;
-    let text = all.map_or_else(String::new, |all| sentences(needs, group, all));
-    let text = group.world.broadcast_value(Rank(0), &text);
-    Err(ExecError::Usage(group.quietly(text).await?))
+    let text = sentences(needs, group, group.gather(&mine).await?);
+    Err(ExecError::Usage(group.broadcast(&text).await?))
 }
 
 /// Checks that the kernel of every host can perform the plan's operations in a ring, and has room

@@ -106,8 +106,7 @@ pub async fn probe(
         false => None,
     };
     let silent = mine.as_ref().is_some_and(|host| host.silent_at.is_some());
-    let all = group.quietly(group.world.gather_values(&mine)).await?;
-    let hosts = all.into_iter().flatten().flatten().collect();
+    let hosts = group.gather(&mine).await?.into_iter().flatten().collect();
     let silent = group.any(silent).await?;
     let shared = target.shared();
     let sights = match shared && !silent {
@@ -183,7 +182,7 @@ async fn sights(
             let path = path.clone();
             limited(group, patience, move || abilities::is_there(&path)).await?;
         }
-        group.quietly(group.world.barrier()).await?;
+        group.meet().await?;
         let mut trouble = None;
         if group.rank() == leader(maker) {
             let (path, content) = (path.clone(), content(maker));
@@ -211,8 +210,7 @@ async fn sights(
                 whole,
             });
         }
-        let told = group.quietly(group.world.gather_values(&sight)).await?;
-        all.extend(told.into_iter().flatten().flatten());
+        all.extend(group.gather(&sight).await?.into_iter().flatten());
     }
     Ok(Ok(all))
 }

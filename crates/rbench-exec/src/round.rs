@@ -376,7 +376,7 @@ async fn glance(
     }
     let workers = look(group, hands, ended).await?;
     let counts = residency::count(group).await?;
-    group.quietly(group.world.barrier()).await?;
+    group.meet().await?;
     Ok(Some(Glance { workers, counts }))
 }
 
@@ -399,7 +399,7 @@ pub async fn run_freely(
 ) -> Result<(Vec<PhaseEnd>, Option<String>), ExecError> {
     let mut done: Vec<Mine> = Vec::new();
     let mut trouble = Ok(());
-    group.quietly(group.world.barrier()).await?;
+    group.meet().await?;
     let _guard = group.guard();
     for phase in phases {
         group.begin_phase(&phase.label, phase.total, phase.deadline);

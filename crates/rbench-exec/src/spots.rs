@@ -10,7 +10,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rbench_core::{Clock as _, MonotonicClock, Nanos, Rank};
+use rbench_core::{Clock as _, MonotonicClock, Nanos};
 use rbench_sys::standing::{Standing, file_length, standing};
 use rbench_sys::surroundings::without_credentials;
 use rbench_sys::{MountInfo, testdir};
@@ -123,8 +123,7 @@ pub(crate) async fn compare(
     verdict(group, refused).await?;
 
     let marks = marks(&spots, all.as_deref(), name);
-    let marks = group.world.broadcast_value(Rank(0), &marks);
-    let marks = group.quietly(marks).await?;
+    let marks = group.broadcast(&marks).await?;
     // Local file systems show new entries at once.
     let waits = facts.iter().any(|(_, has)| has.may_be_remote());
     let within = if waits { SEEN_WITHIN } else { Nanos(0) };
@@ -190,8 +189,7 @@ async fn gather(
 
 /// Distributes rank 0's refusal to every rank.
 async fn verdict(group: &Group<'_>, refused: Option<String>) -> Result<(), ExecError> {
-    let refused = group.world.broadcast_value(Rank(0), &refused);
-    let refused = group.quietly(refused).await?;
+    let refused = group.broadcast(&refused).await?;
     refused.map_or(Ok(()), |text| Err(ExecError::SetUp(text)))
 }
 
@@ -297,7 +295,7 @@ async fn seek(
     let unseen = group.agree_on_target(move || Ok(look_for(sought, within)));
     let unseen = unseen.await?;
     // Marks stay until all have looked.
-    group.quietly(group.world.barrier()).await?;
+    group.meet().await?;
     let removed = group.agree_on_target(move || {
         let own = own.iter().filter(|(k, _)| made.contains(k));
         let failed = |(_, mark): &(usize, PathBuf)| testdir::remove_empty(mark).err();
@@ -327,9 +325,9 @@ async fn gather_unseen(
     group: &Group<'_>,
     unseen: Vec<usize>,
 ) -> Result<Vec<(usize, u32)>, ExecError> {
-    let all = group.quietly(group.world.gather_values(&unseen)).await?;
+    let all = group.gather(&unseen).await?;
     let mut found = Vec::new();
-    for (unseen, host) in all.into_iter().flatten().zip(&group.host_of) {
+    for (unseen, host) in all.into_iter().zip(&group.host_of) {
         found.extend(unseen.into_iter().map(|k| (k, *host)));
     }
     Ok(found)

@@ -241,12 +241,12 @@ impl Workspace for Target {
         // Items that cannot be removed now may go with the whole directory: the end reports them.
         let own = own.into_iter().map(PathBuf::from).collect();
         remover.own(group, &self.workdir, own).await?;
-        group.quietly(group.world.barrier()).await?;
+        group.meet().await?;
         let kept = self.keeper.then(|| PathBuf::from(iteration.to_string()));
         let kept = kept.into_iter().collect();
         let team = team(group, self.shared);
         remover.together(group, team, &self.workdir, kept).await?;
-        group.quietly(group.world.barrier()).await?;
+        group.meet().await?;
         Ok(Vec::new())
     }
 
@@ -255,7 +255,7 @@ impl Workspace for Target {
             let mine = self.keeper.then(|| left_untouched(&self.path, &why));
             // Closing it may block for ever.
             Helper::start(move || drop(self)).ok();
-            group.quietly(group.world.barrier()).await?;
+            group.meet().await?;
             return gather_texts(group, mine.into_iter().collect()).await;
         }
         // The others close their descriptors first.
@@ -267,7 +267,7 @@ impl Workspace for Target {
             }
         };
         let held = self.keeper && mine.is_none();
-        group.quietly(group.world.barrier()).await?;
+        group.meet().await?;
         let work = move |remover: &Remover| {
             mine.map(|dir| remover.with(|how| dir.remove(how)))
                 .and_then(Result::err)
@@ -401,10 +401,10 @@ pub(crate) async fn gather_texts(
     group: &Group<'_>,
     texts: Vec<String>,
 ) -> Result<Vec<String>, ExecError> {
-    let all = group.quietly(group.world.gather_values(&texts)).await?;
+    let all = group.gather(&texts).await?;
     let several = group.host_names.len() > 1;
     let mut out = Vec::new();
-    for (rank, texts) in (0..).map(Rank).zip(all.unwrap_or_default()) {
+    for (rank, texts) in (0..).map(Rank).zip(all) {
         out.extend(texts.into_iter().map(|text| match several {
             true => format!("on {}: {text}", group.host_name_of(rank)),
             false => text,

@@ -414,7 +414,7 @@ impl Workspace for TestDirs {
         if mine && self.real {
             let own = own.into_iter().map(PathBuf::from).collect();
             left.extend(remover.own(group, &trees, own).await?);
-            group.quietly(group.world.barrier()).await?;
+            group.meet().await?;
         }
         let ours: HashSet<&PathBuf> = made_now.iter().collect();
         let others = self.keeps.iter().flat_map(kept);
@@ -429,7 +429,7 @@ impl Workspace for TestDirs {
         if self.real {
             let team = team(group, self.shared);
             left.extend(remover.together(group, team, &trees, made_now).await?);
-            group.quietly(group.world.barrier()).await?;
+            group.meet().await?;
         }
         gather_texts(group, left).await
     }

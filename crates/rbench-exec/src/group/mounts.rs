@@ -154,8 +154,7 @@ impl Group<'_> {
         self.settle_mounts().await?;
         self.stopped().await?;
         let mine = self.probes.mounts.dead();
-        let all = self.quietly(self.world.gather_values(&mine)).await?;
-        for dead in all.into_iter().flatten().flatten() {
+        for dead in self.gather(&mine).await?.into_iter().flatten() {
             self.hear_of_dead_mount(dead);
         }
         Ok(())

@@ -48,8 +48,7 @@ impl Group<'_> {
             return Ok(());
         }
         let due = due(&self.time.clocks.borrow(), self.now());
-        let due = self.world.broadcast_value(Rank(0), &due);
-        if self.quietly(due).await? {
+        if self.broadcast(&due).await? {
             self.compare_clocks().await?;
         }
         Ok(())
@@ -70,8 +69,7 @@ impl Group<'_> {
     /// this rank's clock, and on rank 0's, where it is the same for all.
     pub async fn instant(&self) -> Result<(Nanos, Nanos), ExecError> {
         let at = Nanos(self.now().0 + self.lead().0);
-        let at = self.world.broadcast_value(Rank(0), &at);
-        let at = self.quietly(at).await?;
+        let at = self.broadcast(&at).await?;
         let offset_ns = self.time.clocks.borrow().offset(self.rank(), at).offset_ns;
         let here = Nanos(at.0.saturating_add_signed(offset_ns.saturating_neg()));
         Ok((here, at))

@@ -1,12 +1,36 @@
-//! Numbers over all ranks.
+//! Values and numbers over all ranks.
 
 use rbench_comm::Combine;
+use rbench_core::Rank;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::{ExecError, Group};
 
 impl Group<'_> {
+    /// Waits until every rank has come here.
+    pub async fn meet(&self) -> Result<(), ExecError> {
+        self.quietly(self.world.barrier()).await
+    }
+
+    /// Every rank's value at rank 0, in the order of the ranks; nothing at the others.
+    pub async fn gather<T: Serialize + DeserializeOwned>(
+        &self,
+        mine: &T,
+    ) -> Result<Vec<T>, ExecError> {
+        let all = self.quietly(self.world.gather_values(mine)).await?;
+        Ok(all.unwrap_or_default())
+    }
+
+    /// Rank 0's value, at every rank.
+    pub async fn broadcast<T: Serialize + DeserializeOwned>(
+        &self,
+        value: &T,
+    ) -> Result<T, ExecError> {
+        self.quietly(self.world.broadcast_value(Rank(0), value))
+            .await
+    }
+
     /// All ranks' values merged, at rank 0: those of each host first, so that rank 0 gets one message
     /// from each host.
     pub async fn merged<T: Serialize + DeserializeOwned>(

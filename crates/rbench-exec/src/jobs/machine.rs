@@ -85,9 +85,8 @@ impl Watch {
             cpus: self.cpus.map_or_else(Vec::new, |cpus| cpus.end()),
             unit_us: self.unit_us,
         };
-        let all = group.quietly(group.world.gather_values(&mine)).await?;
         let mut hosts: Vec<HostUse> = Vec::new();
-        for one in all.into_iter().flatten() {
+        for one in group.gather(&mine).await? {
             match hosts.iter_mut().find(|known| known.host == one.host) {
                 Some(known) => known.join(one),
                 None => hosts.push(one),

@@ -56,15 +56,12 @@ impl JobRound<'_> {
         // The form of an outcome is that of the result file, which has no logs.
         let apart = |mut outcome: JobOutcome| (std::mem::take(&mut outcome.moved), outcome);
         let sent: Vec<(Moved, JobOutcome)> = merged.map(apart).collect();
-        let all = group.quietly(group.world.gather_values(&sent)).await?;
-        if let Some(all) = all {
-            let whole = |(moved, outcome)| JobOutcome { moved, ..outcome };
-            let all = all.into_iter().flatten();
-            let mut outcomes: Vec<JobOutcome> = all.map(whole).collect();
-            outcomes.sort_by_key(|outcome| (outcome.job, outcome.worker));
-            if !outcomes.is_empty() {
-                listener.jobs(outcomes);
-            }
+        let all = group.gather(&sent).await?.into_iter().flatten();
+        let whole = |(moved, outcome)| JobOutcome { moved, ..outcome };
+        let mut outcomes: Vec<JobOutcome> = all.map(whole).collect();
+        outcomes.sort_by_key(|outcome| (outcome.job, outcome.worker));
+        if !outcomes.is_empty() {
+            listener.jobs(outcomes);
         }
         if !logs.is_empty() {
             listener.job_logs(logs);

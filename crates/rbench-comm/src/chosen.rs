@@ -3,7 +3,7 @@
 
 use rbench_core::Rank;
 
-use crate::{Combine, CommError, Communicator, NOTE_WORDS, Note, Wait};
+use crate::{Combine, CommError, Communicator, Note, Wait};
 
 /// Selected ranks of a group, renumbered from 0 in ascending order. Notes and clock comparisons go
 /// through the whole group.
@@ -81,8 +81,8 @@ impl Communicator for Chosen<'_> {
         self.part.split(color)
     }
 
-    fn post_with(&self, to: Rank, kind: u64, words: [u64; NOTE_WORDS], more: Vec<u64>) {
-        self.whole.post_with(self.outer(to), kind, words, more);
+    fn post(&self, to: Rank, content: Vec<u8>) {
+        self.whole.post(self.outer(to), content);
     }
 
     fn next_note(&self) -> Wait<'_, Note> {

@@ -47,11 +47,8 @@ pub enum Combine {
     Max,
 }
 
-/// Number of words in every note.
-pub const NOTE_WORDS: usize = 6;
-
-/// Maximum number of additional words in a note.
-pub const NOTE_MORE: usize = 4608;
+/// Maximum number of bytes in a note.
+pub const NOTE_BYTES: usize = 37_000;
 
 /// A short message outside the collectives, sent without waiting: progress, a request to abort,
 /// figures of an interval.
@@ -59,12 +56,8 @@ pub const NOTE_MORE: usize = 4608;
 pub struct Note {
     /// The sender.
     pub from: Rank,
-    /// Kind of the note, defined by the caller.
-    pub kind: u64,
-    /// Content, defined by the caller.
-    pub words: [u64; NOTE_WORDS],
-    /// Additional words; usually empty, at most [`NOTE_MORE`].
-    pub more: Vec<u64>,
+    /// Content, defined by the caller; at most [`NOTE_BYTES`].
+    pub content: Vec<u8>,
 }
 
 /// A group of ranks.
@@ -115,12 +108,7 @@ pub trait Communicator {
 
     /// Sends a note to `to` (even to itself) without waiting. Notes to a rank that has exited are
     /// lost. Notes between two ranks arrive in order.
-    fn post(&self, to: Rank, kind: u64, words: [u64; NOTE_WORDS]) {
-        self.post_with(to, kind, words, Vec::new());
-    }
-
-    /// Like [`Communicator::post`], with `more` words, at most [`NOTE_MORE`].
-    fn post_with(&self, to: Rank, kind: u64, words: [u64; NOTE_WORDS], more: Vec<u64>);
+    fn post(&self, to: Rank, content: Vec<u8>);
 
     /// The next note for this rank, in order of arrival. Dropping the future loses no note.
     fn next_note(&self) -> Wait<'_, Note>;
@@ -196,9 +184,9 @@ impl<'c> dyn Communicator + 'c {
 
 /// Stops the program when a note is too long.
 #[track_caller]
-pub fn assert_fits(more: &[u64]) {
-    let words = more.len();
-    assert!(words <= NOTE_MORE, "a note of {words} more words");
+pub fn assert_fits(content: &[u8]) {
+    let bytes = content.len();
+    assert!(bytes <= NOTE_BYTES, "a note of {bytes} bytes");
 }
 
 /// Panics if a rank is not in the group.

@@ -23,7 +23,7 @@ mod world;
 
 pub use arrival::Arrival;
 pub use chosen::Chosen;
-pub use communicator::{Combine, CommError, Communicator, NOTE_MORE, NOTE_WORDS, Note, Wait};
+pub use communicator::{Combine, CommError, Communicator, NOTE_BYTES, Note, Wait};
 pub use drift::{Clocks, Drift};
 pub use hosts::{Host, Identity, Topology, sharing, topology};
 pub use offsets::{ClockOffset, Comparison, compare};

@@ -16,7 +16,7 @@ use rbench_core::Rank;
 use tokio::sync::Notify;
 
 use crate::communicator::{assert_fits, assert_member};
-use crate::{Combine, CommError, Communicator, NOTE_WORDS, Note, Wait};
+use crate::{Combine, CommError, Communicator, Note, Wait};
 
 /// Time limit of [`Communicator::receive`].
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -352,15 +352,13 @@ impl Communicator for ThreadsCommunicator {
         })
     }
 
-    fn post_with(&self, to: Rank, kind: u64, words: [u64; NOTE_WORDS], more: Vec<u64>) {
+    fn post(&self, to: Rank, content: Vec<u8>) {
         assert!(self.group.has_notes, "a sub-group has no notes");
         assert_member(to, self.size());
-        assert_fits(&more);
+        assert_fits(&content);
         let note = Note {
             from: self.rank,
-            kind,
-            words,
-            more,
+            content,
         };
         self.group.change(|state| {
             state.notes[to.0 as usize].push_back(note);
@@ -524,8 +522,9 @@ mod tests {
     fn a_note_to_a_rank_that_has_gone_is_lost() {
         let mut ranks = world(2);
         drop(ranks.pop());
-        ranks[0].post(Rank(1), 1, [0; NOTE_WORDS]);
-        ranks[0].post(Rank(0), 2, [0; NOTE_WORDS]);
-        assert_eq!(run(ranks[0].next_note()).map(|note| note.kind), Ok(2));
+        ranks[0].post(Rank(1), vec![1]);
+        ranks[0].post(Rank(0), vec![2]);
+        let note = run(ranks[0].next_note());
+        assert_eq!(note.map(|note| note.content), Ok(vec![2]));
     }
 }

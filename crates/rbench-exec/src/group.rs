@@ -11,7 +11,8 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use rbench_comm::{Clocks, CommError, Communicator, NOTE_WORDS, Note};
+use rbench_comm::{Clocks, CommError, Communicator, Note};
+use rbench_core::message::decode;
 use rbench_core::outcome::CommonStart;
 use rbench_core::spread::RowLimits;
 use rbench_core::timeline::INTERVAL;
@@ -30,45 +31,6 @@ const STOP_PATIENCE: Duration = Duration::from_secs(10);
 
 /// Interval of each rank's progress reports to rank 0.
 const TELL_EVERY: Duration = Duration::from_millis(500);
-
-/// Words of a note besides the number of its run, which is the last one.
-const WORDS: usize = NOTE_WORDS - 1;
-
-const NOTE_STOP: u64 = 1;
-const NOTE_PROGRESS: u64 = 2;
-/// "I was asked to stop and am still working": sent while a rank ends its own work, such as a long
-/// fsync or the removal of a large tree.
-const NOTE_BUSY: u64 = 3;
-
-/// Heartbeat: sent once a second while phases run.
-const NOTE_ALIVE: u64 = 4;
-
-/// "This job has ended, and the jobs that end with it."
-const NOTE_END: u64 = 5;
-
-/// Work done in an interval, or a part of it.
-const NOTE_INTERVAL: u64 = 6;
-
-/// "I have sent all that I know of this phase's intervals."
-const NOTE_INTERVALS_END: u64 = 7;
-
-/// "I have sent all work done before this interval."
-const NOTE_PASSED: u64 = 8;
-
-/// End of the phase, as time since the common start.
-const NOTE_PHASE_END: u64 = 9;
-
-/// "This is the first of my operations that failed": the text.
-const NOTE_FAILED: u64 = 10;
-
-/// "My mount no longer answers": a [`DeadMount`](crate::mounts::DeadMount).
-const NOTE_DEAD_MOUNT: u64 = 11;
-
-/// "All my operations fail, and my mount answers": one of them.
-const NOTE_ALL_FAIL: u64 = 12;
-
-/// CPU time that this rank has used, and the client of its host, for observers.
-const NOTE_USED: u64 = 13;
 
 /// Time without a heartbeat after which a rank is declared dead while phases run.
 const SILENCE: Duration = Duration::from_secs(7);
@@ -435,7 +397,7 @@ impl<'a> Group<'a> {
                     } else if patience.is_some_and(|p| self.heartbeat.last_word.get().elapsed() > p) {
                         return Err(ExecError::NoAnswer);
                     } else if patience.is_none() {
-                        self.post_to_others(NOTE_BUSY, [0; WORDS]);
+                        self.post_to_others(&Word::Busy);
                     }
                 }
             }
@@ -445,7 +407,7 @@ impl<'a> Group<'a> {
     /// Asks every rank to end the phase at the next operation.
     pub fn ask_to_stop(&self, reason: StopReason) {
         self.note_stop(reason);
-        self.post_to_others(NOTE_STOP, [reason.code(), 0, 0, 0, 0]);
+        self.post_to_others(&Word::Stop(reason, None));
     }
 
     /// Handles a signal to this rank.
@@ -453,12 +415,10 @@ impl<'a> Group<'a> {
         let (rank, host) = (self.rank(), self.host_name());
         let text = format!("{} to rank {rank} on {host}", self.interrupts.told(signal));
         let reason = StopReason::Signal(signal);
-        let more = pack_text(&text);
+        let word = Word::Stop(reason, Some(fitting(&text)));
         self.control.signal.borrow_mut().get_or_insert(text);
         self.note_stop(reason);
-        for rank in self.others() {
-            self.post_with(rank, NOTE_STOP, [reason.code(), 0, 0, 0, 0], more.clone());
-        }
+        self.post_to_others(&word);
     }
 
     /// Returns the signal that ended the run early, with its sender and rank, if this rank knows.
@@ -469,7 +429,7 @@ impl<'a> Group<'a> {
     /// Reports to the other ranks which jobs have ended others here.
     pub fn tell_exits(&self) {
         for id in self.control.exits.news() {
-            self.post_to_others(NOTE_END, [id, 0, 0, 0, 0]);
+            self.post_to_others(&Word::End(id));
         }
     }
 
@@ -501,19 +461,20 @@ impl<'a> Group<'a> {
         }
     }
 
-    fn post(&self, to: Rank, kind: u64, words: [u64; WORDS]) {
-        self.post_with(to, kind, words, Vec::new());
+    /// Sends a note marked with the run; one that is too long is left out.
+    fn post(&self, to: Rank, word: &Word) {
+        if let Some(content) = content(self.run, word) {
+            self.world.post(to, content);
+        }
     }
 
-    /// Sends a note marked with the run.
-    fn post_with(&self, to: Rank, kind: u64, words: [u64; WORDS], more: Vec<u64>) {
-        let mut marked = [self.run; NOTE_WORDS];
-        marked[..WORDS].copy_from_slice(&words);
-        self.world.post_with(to, kind, marked, more);
+    fn post_to_others(&self, word: &Word) {
+        self.others().for_each(|rank| self.post(rank, word));
     }
 
-    fn post_to_others(&self, kind: u64, words: [u64; WORDS]) {
-        self.others().for_each(|rank| self.post(rank, kind, words));
+    /// Sends news of the current phase.
+    fn post_news(&self, to: Rank, news: News) {
+        self.post(to, &Word::News(self.phase_number.get(), news));
     }
 
     fn note_stop(&self, reason: StopReason) {
@@ -527,59 +488,49 @@ impl<'a> Group<'a> {
     }
 
     fn hear(&self, note: &Note) {
+        let Some((run, word)) = decode::<(u64, Word)>(&note.content) else {
+            return;
+        };
         // The sender may not be part of this run.
-        if note.words[WORDS] != self.run {
+        if run != self.run {
             return;
         }
         self.heartbeat.last_word.set(Instant::now());
-        let from = note.from.0 as usize;
-        self.heartbeat.alive.borrow_mut()[from] = Instant::now();
-        match note.kind {
-            NOTE_STOP => {
-                if let Some(text) = unpack(&note.more) {
+        self.heartbeat.alive.borrow_mut()[note.from.0 as usize] = Instant::now();
+        match word {
+            Word::Stop(reason, signal) => {
+                if let Some(text) = signal {
                     self.control.signal.borrow_mut().get_or_insert(text);
                 }
-                self.note_stop(StopReason::of_code(note.words[0]));
+                self.note_stop(reason);
             }
-            NOTE_END => self.control.exits.heard(note.words[0]),
-            NOTE_INTERVAL if note.words[0] == self.phase_number.get() => unpack(&note.more)
-                .into_iter()
-                .for_each(|letter| self.hear_interval(note.from, letter)),
-            NOTE_INTERVALS_END if note.words[0] == self.phase_number.get() => {
-                self.probes.intervals.one_ended();
+            Word::Busy | Word::Alive => {}
+            Word::End(id) => self.control.exits.heard(id),
+            Word::News(phase, news) if phase == self.phase_number.get() => {
+                self.hear_news(note.from, news);
             }
-            NOTE_PASSED if note.words[0] == self.phase_number.get() => {
-                self.probes.intervals.rank_passed(note.from, note.words[1]);
+            Word::News(..) => {}
+            Word::Used { tool, client } => self.hear_used(note.from, tool, client),
+            Word::Failed(text) => self.show_failure(&text),
+            Word::DeadMount(dead) => self.hear_of_dead_mount(dead),
+            Word::AllFail(text) => self.every_fails(note.from, &text),
+        }
+    }
+
+    fn hear_news(&self, from: Rank, news: News) {
+        match news {
+            News::Interval(letter) => self.hear_interval(from, letter),
+            News::IntervalsEnd => self.probes.intervals.one_ended(),
+            News::Passed(interval) => {
+                self.probes.intervals.rank_passed(from, interval);
                 self.end_if_steady();
             }
-            NOTE_PHASE_END if note.words[0] == self.phase_number.get() => {
-                self.end_phase(Nanos(note.words[1]));
-            }
-            NOTE_PROGRESS if note.words[0] == self.phase_number.get() => {
-                let [_, items, failed, bytes, elapsed, _] = note.words;
-                let before = note.more.first().copied().unwrap_or(0);
-                self.hear_progress(
-                    note.from,
-                    [items, failed - before.min(failed), bytes, elapsed],
-                );
-                self.control.failed.borrow_mut()[from] = failed;
+            News::PhaseEnd(after) => self.end_phase(after),
+            News::Progress { counts, failed } => {
+                self.hear_progress(from, counts);
+                self.control.failed.borrow_mut()[from.0 as usize] = failed;
                 self.check_errors();
             }
-            NOTE_USED => {
-                let [tool, client, ..] = note.words;
-                let client = (client < u64::MAX).then_some(Nanos(client));
-                self.hear_used(note.from, Nanos(tool), client);
-            }
-            NOTE_FAILED => unpack(&note.more)
-                .into_iter()
-                .for_each(|text: String| self.show_failure(&text)),
-            NOTE_DEAD_MOUNT => unpack(&note.more)
-                .into_iter()
-                .for_each(|dead| self.hear_of_dead_mount(dead)),
-            NOTE_ALL_FAIL => unpack(&note.more)
-                .into_iter()
-                .for_each(|text: String| self.every_fails(note.from, &text)),
-            _ => {}
         }
     }
 
@@ -627,17 +578,17 @@ mod progress;
 mod ranks;
 mod reason;
 mod steady;
-mod text;
 mod time;
 mod together;
+mod word;
 
 pub use hooks::{HookedPhase, PhaseHooks};
 pub use progress::Progress;
 use progress::ProgressBook;
 pub use ranks::Ranks;
 pub use reason::StopReason;
-use text::{pack, pack_text, unpack};
 use time::number_of_run;
+use word::{News, Word, content, fitting};
 
 #[cfg(test)]
 mod tests;

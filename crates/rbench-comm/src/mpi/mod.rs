@@ -28,7 +28,7 @@ pub(crate) use self::watch::Watch;
 use crate::arrival::Arrival;
 use crate::communicator::{assert_fits, assert_member};
 use crate::threads::solo;
-use crate::{Combine, CommError, Communicator, NOTE_WORDS, Note, Wait};
+use crate::{Combine, CommError, Communicator, Note, Wait};
 
 /// Time limit of [`Communicator::send`] and [`Communicator::receive`].
 const EXCHANGE_PATIENCE: Duration = Duration::from_secs(10);
@@ -547,10 +547,10 @@ impl Communicator for MpiCommunicator {
         Box::pin(self.sub_group(color))
     }
 
-    fn post_with(&self, to: Rank, kind: u64, words: [u64; NOTE_WORDS], more: Vec<u64>) {
+    fn post(&self, to: Rank, content: Vec<u8>) {
         assert_member(to, self.size);
-        assert_fits(&more);
-        self.notes().borrow_mut().post(to, kind, words, more);
+        assert_fits(&content);
+        self.notes().borrow_mut().post(to, content);
     }
 
     fn next_note(&self) -> Wait<'_, Note> {

@@ -14,16 +14,16 @@ use rbench_core::Rank;
 use super::request::{Pauses, Pending};
 use super::session::{self, Session, check, returns_errors};
 use super::u64_type;
-use crate::{CommError, NOTE_MORE, NOTE_WORDS, Note};
+use crate::{CommError, NOTE_BYTES, Note};
 
 /// Pause between two polls for a note.
 pub(super) const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
-/// Words at the start of a message: sender, kind, number of further words, words.
-const HEAD_WORDS: usize = 3 + NOTE_WORDS;
+/// Bytes at the start of a message: sender, length of the content.
+const HEAD_BYTES: usize = 8;
 
 /// Maximum length of a message.
-const MESSAGE_WORDS: usize = HEAD_WORDS + NOTE_MORE;
+const MESSAGE_BYTES: usize = HEAD_BYTES + NOTE_BYTES;
 
 const TAG: c_int = 0;
 
@@ -34,7 +34,7 @@ const TALLY_CALL: &str = "MPI_Ireduce_scatter_block";
 type Condition<'a> = Box<dyn FnMut(&mut Notes) -> Result<bool, CommError> + 'a>;
 
 /// A pending message in one direction.
-type Message = Pending<Vec<u64>>;
+type Message = Pending<Vec<u8>>;
 
 /// The pending tally: the numbers of messages sent to each rank and, at the end, the number sent to
 /// this rank.
@@ -78,23 +78,18 @@ impl Notes {
             failed: None,
         };
         returns_errors(raw)?;
-        notes.incoming = Some(notes.receive_into(vec![0; MESSAGE_WORDS])?);
+        notes.incoming = Some(notes.receive_into(vec![0; MESSAGE_BYTES])?);
         Ok(notes)
     }
 
     /// Sends a note without waiting; [`Notes::next`] completes pending sends.
-    pub(super) fn post(&mut self, to: Rank, kind: u64, words: [u64; NOTE_WORDS], more: Vec<u64>) {
-        let note = Note {
-            from: self.me,
-            kind,
-            words,
-            more,
-        };
+    pub(super) fn post(&mut self, to: Rank, content: Vec<u8>) {
         if to == self.me {
-            self.arrived.push_back(note);
+            let from = self.me;
+            self.arrived.push_back(Note { from, content });
             return;
         }
-        let sending = self.send(to, &note);
+        let sending = self.send(to, &content);
         match sending {
             Ok(message) => {
                 self.sent[to.0 as usize] += 1;
@@ -184,14 +179,11 @@ impl Notes {
             }
             let message = incoming.into_buffers();
             self.received += 1;
-            let mut words = [0; NOTE_WORDS];
-            words.copy_from_slice(&message[3..HEAD_WORDS]);
-            let more = (message[2] as usize).min(NOTE_MORE);
+            let number = |at| u32::from_le_bytes(std::array::from_fn(|byte| message[at + byte]));
+            let length = (number(4) as usize).min(NOTE_BYTES);
             self.arrived.push_back(Note {
-                from: Rank(message[0] as u32),
-                kind: message[1],
-                words,
-                more: message[HEAD_WORDS..HEAD_WORDS + more].to_vec(),
+                from: Rank(number(0)),
+                content: message[HEAD_BYTES..HEAD_BYTES + length].to_vec(),
             });
             self.incoming = Some(self.receive_into(message)?);
         }
@@ -216,20 +208,15 @@ impl Notes {
     }
 
     /// Posts the receive operation for the next message, in the buffer of the previous one.
-    fn receive_into(&self, buffer: Vec<u64>) -> Result<Message, CommError> {
+    fn receive_into(&self, buffer: Vec<u8>) -> Result<Message, CommError> {
         Pending::receive(&self.session, self.raw, (None, TAG), buffer)
     }
 
-    fn send(&self, to: Rank, note: &Note) -> Result<Message, CommError> {
-        let Note {
-            from,
-            kind,
-            words,
-            more,
-        } = note;
-        let mut message = vec![u64::from(from.0), *kind, more.len() as u64];
-        message.extend_from_slice(words);
-        message.extend_from_slice(more);
+    fn send(&self, to: Rank, content: &[u8]) -> Result<Message, CommError> {
+        let mut message = Vec::with_capacity(HEAD_BYTES + content.len());
+        message.extend_from_slice(&self.me.0.to_le_bytes());
+        message.extend_from_slice(&(content.len() as u32).to_le_bytes());
+        message.extend_from_slice(content);
         Pending::send(&self.session, self.raw, (to, TAG), message)
     }
 }

@@ -1,6 +1,6 @@
 //! Every collective with empty, large and uneven content, and sub-groups.
 
-use rbench_comm::{Combine, CommError, Communicator, NOTE_WORDS};
+use rbench_comm::{Combine, CommError, Communicator};
 use rbench_core::Rank;
 
 use crate::checks::{Checks, Outcome, ensure, passed};
@@ -291,7 +291,7 @@ async fn abandoned(comm: &dyn Communicator) -> Outcome {
             "the reduction did not wait for rank {late}"
         );
         drop(group);
-        comm.post(late, 0, [0; NOTE_WORDS]);
+        comm.post(late, vec![0]);
         comm.split(0).await?.barrier().await?;
         let canaries: Vec<Vec<u64>> = (0..4).map(|_| vec![0xCA; MANY_NUMBERS]).collect();
         comm.barrier().await?;

@@ -5,7 +5,7 @@ use std::fs;
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
-use rbench_comm::{CommError, Communicator, NOTE_WORDS, World};
+use rbench_comm::{CommError, Communicator, World};
 use rbench_core::Rank;
 
 use crate::checks::{Checks, Outcome, ensure, passed};
@@ -34,7 +34,7 @@ pub async fn check_all(world: &World, checks: &mut Checks<'_>) -> Result<(), Com
     // The end of the world comes next, and must cope with these.
     for _ in 0..UNREAD_NOTES {
         for to in (0..comm.size()).map(Rank) {
-            comm.post(to, 1, [1; NOTE_WORDS]);
+            comm.post(to, vec![1; 64]);
         }
     }
     // The first rank drops this wait for the others at its first pause.

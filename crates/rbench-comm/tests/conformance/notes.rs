@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use rbench_comm::{Chosen, Combine, CommError, Communicator, NOTE_MORE, NOTE_WORDS};
+use rbench_comm::{Chosen, Combine, CommError, Communicator, NOTE_BYTES, Note};
 use rbench_core::Rank;
 
 use crate::checks::{Checks, Outcome, ensure, passed};
@@ -36,27 +36,35 @@ pub async fn check_all(comm: &dyn Communicator, checks: &mut Checks<'_>) -> Resu
         .await
 }
 
-fn words(number: u64) -> [u64; NOTE_WORDS] {
-    std::array::from_fn(|place| number.wrapping_mul(1 << 40) ^ place as u64)
+/// A note of that kind, with words that follow from a number.
+fn content(kind: u64, number: u64) -> Vec<u8> {
+    let words = (0..6).map(|place| number.wrapping_mul(1 << 40) ^ place);
+    let all = std::iter::once(kind).chain(words);
+    all.flat_map(u64::to_le_bytes).collect()
+}
+
+fn kind(note: &Note) -> u64 {
+    let word = note.content.first_chunk();
+    word.map_or(u64::MAX, |word| u64::from_le_bytes(*word))
 }
 
 async fn many_to_one(comm: &dyn Communicator) -> Outcome {
     let target = Rank(comm.size() - 1);
     for number in 0..EACH {
-        comm.post(target, number, words(number));
+        comm.post(target, content(number, number));
     }
     let mut next = vec![0; comm.size() as usize];
     if comm.rank() == target {
         for _ in 0..EACH * u64::from(comm.size()) {
             let note = comm.next_note().await?;
             let expected = &mut next[note.from.0 as usize];
+            let kind = kind(&note);
             ensure!(
-                note.kind == *expected,
-                "note {} of rank {} came when {expected} was due",
-                note.kind,
+                kind == *expected,
+                "note {kind} of rank {} came when {expected} was due",
                 note.from
             );
-            ensure!(note.words == words(note.kind), "other words: {note:?}");
+            ensure!(note.content == content(kind, kind), "other words: {note:?}");
             *expected += 1;
         }
         ensure!(next.iter().all(|&n| n == EACH), "{next:?}");
@@ -69,37 +77,38 @@ async fn one_to_all(comm: &dyn Communicator) -> Outcome {
     let sender = Rank(comm.size() / 2);
     if comm.rank() == sender {
         for to in (0..comm.size()).map(Rank) {
-            comm.post(to, 7, words(u64::from(to.0)));
+            comm.post(to, content(7, to.0.into()));
         }
     }
     let note = comm.next_note().await?;
-    ensure!(note.from == sender && note.kind == 7, "{note:?}");
-    ensure!(note.words == words(comm.rank().0.into()), "{note:?}");
+    ensure!(note.from == sender, "{note:?}");
+    ensure!(note.content == content(7, comm.rank().0.into()), "{note:?}");
     comm.barrier().await?;
     passed()
 }
 
 /// Every rank sends to every other; the lengths go up to the longest there may be.
 async fn long_ones(comm: &dyn Communicator) -> Outcome {
-    let lengths = [0, 1, 500, NOTE_MORE, 3, NOTE_MORE - 1];
-    let more = |from: u32, length: usize| {
-        let first = u64::from(from) << 32;
-        (first..first + length as u64).collect::<Vec<u64>>()
+    let lengths = [0, 1, 4000, NOTE_BYTES, 3, NOTE_BYTES - 1];
+    let content = |from: u32, number: usize| {
+        let byte = |place: usize| (place / 251 + place + number) as u8 ^ from as u8;
+        (0..lengths[number]).map(byte).collect::<Vec<u8>>()
     };
     for to in (0..comm.size()).map(Rank) {
-        for (number, length) in (0..).zip(lengths) {
-            let more = more(comm.rank().0, length);
-            comm.post_with(to, number, words(number), more);
+        for number in 0..lengths.len() {
+            comm.post(to, content(comm.rank().0, number));
         }
     }
     let mut next = vec![0_usize; comm.size() as usize];
     for _ in 0..lengths.len() * comm.size() as usize {
         let note = comm.next_note().await?;
         let number = &mut next[note.from.0 as usize];
-        ensure!(note.kind == *number as u64, "out of order: {}", note.kind);
-        ensure!(note.words == words(note.kind), "other words");
-        let expected = more(note.from.0, lengths[*number]);
-        ensure!(note.more == expected, "{} other words", note.more.len());
+        let (length, expected) = (note.content.len(), content(note.from.0, *number));
+        ensure!(
+            length == expected.len(),
+            "out of order: {length} bytes came as note {number}"
+        );
+        ensure!(note.content == expected, "{length} other bytes");
         *number += 1;
     }
     comm.barrier().await?;
@@ -110,16 +119,16 @@ async fn dropped_waits(comm: &dyn Communicator) -> Outcome {
     let neighbour = Rank((comm.rank().0 + 1) % comm.size());
     let mut due = 0;
     for number in 0..EACH {
-        comm.post(neighbour, number, words(number));
+        comm.post(neighbour, content(number, number));
         // The wait is dropped sooner or later than the note arrives.
         let patience = Duration::from_millis(number % 7);
         if let Ok(note) = tokio::time::timeout(patience, comm.next_note()).await {
-            ensure!(note?.kind == due, "a note came out of order");
+            ensure!(kind(&note?) == due, "a note came out of order");
             due += 1;
         }
     }
     while due < EACH {
-        ensure!(comm.next_note().await?.kind == due, "a note was lost");
+        ensure!(kind(&comm.next_note().await?) == due, "a note was lost");
         due += 1;
     }
     comm.barrier().await?;
@@ -134,8 +143,8 @@ async fn beside_a_collective(comm: &dyn Communicator) -> Outcome {
         let mut satisfied = 1;
         while satisfied < comm.size() {
             let note = comm.next_note().await?;
-            match note.kind {
-                1 => comm.post(note.from, 2, words(1)),
+            match kind(&note) {
+                1 => comm.post(note.from, content(2, 1)),
                 _ => satisfied += 1,
             }
         }
@@ -145,15 +154,15 @@ async fn beside_a_collective(comm: &dyn Communicator) -> Outcome {
     let collective = comm.all_reduce(Combine::Sum, vec![1]);
     tokio::pin!(collective);
     let mut answered = false;
-    comm.post(last, 1, words(0));
+    comm.post(last, content(1, 0));
     loop {
         tokio::select! {
             biased;
             note = comm.next_note(), if !answered => {
                 let note = note?;
-                ensure!(note.from == last && note.kind == 2, "{note:?}");
+                ensure!(note.from == last && kind(&note) == 2, "{note:?}");
                 answered = true;
-                comm.post(last, 3, words(0));
+                comm.post(last, content(3, 0));
             }
             sum = &mut collective => {
                 ensure!(sum? == [u64::from(comm.size())], "the sum differs");
@@ -171,7 +180,7 @@ async fn among_chosen_ranks(comm: &dyn Communicator) -> Outcome {
     let chosen = |rank: &u32| size == 1 || *rank > 0 && (*rank + 2 != size || size < 4);
     let members: Vec<Rank> = (0..size).filter(chosen).map(Rank).collect();
     if comm.rank() == Rank(0) && size > 1 {
-        members.iter().for_each(|to| comm.post(*to, 99, words(0)));
+        members.iter().for_each(|to| comm.post(*to, content(99, 0)));
     }
     comm.barrier().await?;
     if let Some(part) = Chosen::of(comm, members.clone()).await? {
@@ -185,13 +194,13 @@ async fn among_chosen_ranks(comm: &dyn Communicator) -> Outcome {
             part.size()
         );
         for to in (0..part.size()).map(Rank) {
-            part.post(to, 5, words(u64::from(part.rank().0)));
+            part.post(to, content(5, part.rank().0.into()));
         }
         let mut heard = vec![0; members.len()];
         for _ in 0..part.size() {
             let note = part.next_note().await?;
             ensure!(
-                note.kind == 5 && note.words == words(u64::from(note.from.0)),
+                note.content == content(5, note.from.0.into()),
                 "{note:?} among the chosen"
             );
             heard[note.from.0 as usize] += 1;
@@ -209,9 +218,11 @@ async fn among_chosen_ranks(comm: &dyn Communicator) -> Outcome {
     comm.barrier().await?;
     // Nothing is left of that note, whether or not the chosen ranks have met it.
     if comm.rank() == Rank(0) && size > 1 {
-        members.iter().for_each(|to| comm.post(*to, 100, words(0)));
+        members
+            .iter()
+            .for_each(|to| comm.post(*to, content(100, 0)));
     } else if size > 1 && members.contains(&comm.rank()) {
-        while comm.next_note().await?.kind != 100 {}
+        while kind(&comm.next_note().await?) != 100 {}
     }
     comm.barrier().await?;
     passed()

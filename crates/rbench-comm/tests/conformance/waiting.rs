@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use nix::sys::resource::{Usage, UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
-use rbench_comm::{CommError, Communicator, NOTE_WORDS};
+use rbench_comm::{CommError, Communicator};
 use rbench_core::Rank;
 
 use crate::checks::{Checks, Outcome, ensure};
@@ -64,7 +64,7 @@ async fn others_go_on(comm: &dyn Communicator) -> Outcome {
             _ = interval.tick() => {
                 ticks += 1;
                 if ticks == TICKS {
-                    comm.post(late, ticks, [0; NOTE_WORDS]);
+                    comm.post(late, vec![0]);
                 }
             }
         }

@@ -3,7 +3,7 @@
 use rbench_core::Rank;
 use tokio::time::Instant;
 
-use super::{ALIVE_EVERY, AWAY, ExecError, Group, NOTE_ALIVE, SILENCE, WORDS};
+use super::{ALIVE_EVERY, AWAY, ExecError, Group, SILENCE, Word};
 
 impl Group<'_> {
     /// Says that this rank is there, when it is time to. It is `now`.
@@ -14,9 +14,9 @@ impl Group<'_> {
         }
         self.heartbeat.told_alive.set(now);
         if self.is_root() {
-            self.post_to_others(NOTE_ALIVE, [0; WORDS]);
+            self.post_to_others(&Word::Alive);
         } else {
-            self.post(Rank(0), NOTE_ALIVE, [0; WORDS]);
+            self.post(Rank(0), &Word::Alive);
         }
     }
 

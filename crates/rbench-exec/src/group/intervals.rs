@@ -4,7 +4,7 @@ use rbench_core::timeline::IntervalPart;
 use rbench_core::{Nanos, Rank};
 use rbench_sys::limits;
 
-use super::{ExecError, Group, NOTE_INTERVAL, NOTE_INTERVALS_END, NOTE_USED, pack};
+use super::{ExecError, Group, News, Word};
 use crate::intervals::Letter;
 
 impl Group<'_> {
@@ -43,10 +43,7 @@ impl Group<'_> {
         });
         match self.is_root() {
             true => self.hear_used(self.rank(), tool, client),
-            false => {
-                let words = [tool.0, client.map_or(u64::MAX, |client| client.0), 0, 0, 0];
-                self.post(Rank(0), NOTE_USED, words);
-            }
+            false => self.post(Rank(0), &Word::Used { tool, client }),
         }
     }
 
@@ -63,10 +60,8 @@ impl Group<'_> {
         if self.is_root() {
             return self.probes.intervals.tell(over);
         }
-        let phase = self.phase_number.get();
         for letter in self.probes.intervals.letters(over) {
-            let words = [phase, 0, 0, 0, 0];
-            self.post_with(self.next_on_the_way(), NOTE_INTERVAL, words, pack(&letter));
+            self.post_news(self.next_on_the_way(), News::Interval(letter));
         }
         self.tell_passed();
     }
@@ -100,8 +95,7 @@ impl Group<'_> {
         self.quietly(all).await?;
         self.pass_on(true);
         if !self.is_root() {
-            let words = [self.phase_number.get(), 0, 0, 0, 0];
-            self.post(self.next_on_the_way(), NOTE_INTERVALS_END, words);
+            self.post_news(self.next_on_the_way(), News::IntervalsEnd);
         }
         Ok(())
     }

@@ -8,7 +8,7 @@ use rbench_core::{Failure, Rank};
 use rbench_sys::mountinfo;
 use tokio::time::sleep;
 
-use super::{ExecError, Group, NOTE_ALL_FAIL, NOTE_DEAD_MOUNT, StopReason, WORDS, pack, pack_text};
+use super::{ExecError, Group, StopReason, Word, fitting};
 use crate::mounts::{DeadMount, Doubt, PATIENCE, Verdict, WatchedMount};
 use crate::thread::in_thread;
 
@@ -55,7 +55,7 @@ impl Group<'_> {
                 let text = doubt.failure.to_string();
                 match self.is_root() {
                     true => self.every_fails(self.rank(), &text),
-                    false => self.post_with(Rank(0), NOTE_ALL_FAIL, [0; WORDS], pack_text(&text)),
+                    false => self.post(Rank(0), &Word::AllFail(fitting(&text))),
                 }
             }
             return;
@@ -84,7 +84,7 @@ impl Group<'_> {
         if self.is_root() {
             self.hear_of_dead_mount(dead.clone());
         } else {
-            self.post_with(Rank(0), NOTE_DEAD_MOUNT, [0; WORDS], pack(&dead));
+            self.post(Rank(0), &Word::DeadMount(dead.clone()));
         }
         self.probes.mounts.note_dead(dead);
         if !self.limits.outlives_dead_mounts {

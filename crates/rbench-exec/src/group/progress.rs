@@ -6,7 +6,7 @@ use std::time::Duration;
 use rbench_core::{Failure, Nanos, Rank};
 use tokio::time::Instant;
 
-use super::{Group, NOTE_FAILED, NOTE_PROGRESS, WORDS, pack_text};
+use super::{Group, News, Word, fitting};
 
 /// A rank that has sent nothing for this long, more than twice the time between two reports, had
 /// nothing new to report.
@@ -186,9 +186,10 @@ impl Group<'_> {
         let failed = self.control.failed.borrow()[mine.0 as usize];
         let before = self.control.failed_before.get();
         let (bytes, elapsed) = (self.progress.bytes.get(), self.worked_for());
-        let at = elapsed.unwrap_or_default().0;
-        self.hear_progress(mine, [done, failed - before.min(failed), bytes, at]);
-        self.look_at_failures(done, failed - before.min(failed));
+        let failed_now = failed - before.min(failed);
+        let counts = [done, failed_now, bytes, elapsed.unwrap_or_default().0];
+        self.hear_progress(mine, counts);
+        self.look_at_failures(done, failed_now);
         self.check_errors();
         let news = Some((done, failed));
         if self.is_root() {
@@ -196,8 +197,7 @@ impl Group<'_> {
                 self.show.progress(progress);
             }
         } else if self.progress.told.replace(news) != news {
-            let words = [self.phase_number.get(), done, failed, bytes, at];
-            self.post_with(Rank(0), NOTE_PROGRESS, words, vec![before]);
+            self.post_news(Rank(0), News::Progress { counts, failed });
         }
     }
 
@@ -220,8 +220,8 @@ impl Group<'_> {
             let text = self.text_of(failure);
             self.show_failure(&text);
         } else if !self.progress.failure.replace(true) {
-            let more = pack_text(&self.text_of(failure));
-            self.post_with(Rank(0), NOTE_FAILED, [0; WORDS], more);
+            let text = fitting(&self.text_of(failure));
+            self.post(Rank(0), &Word::Failed(text));
         }
     }
 

@@ -1,7 +1,9 @@
 //! Reasons why a group stops.
 
+use serde::{Deserialize, Serialize};
+
 /// The reason why the group was asked to stop.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum StopReason {
     /// A signal with this number reached one of the ranks.
     Signal(i32),
@@ -18,7 +20,7 @@ pub enum StopReason {
 }
 
 impl StopReason {
-    /// Encodes it as a number above 0, for messages.
+    /// Encodes it as a number above 0, for reductions.
     pub(super) fn code(self) -> u64 {
         match self {
             StopReason::Signal(number) => u64::from(number.unsigned_abs()),

@@ -2,7 +2,7 @@
 
 use rbench_core::{Nanos, Rank};
 
-use super::{Group, NOTE_PASSED, NOTE_PHASE_END};
+use super::{Group, News, Word};
 use crate::intervals::{Judge, Passed};
 
 impl Group<'_> {
@@ -35,8 +35,7 @@ impl Group<'_> {
     /// Tells the next rank on the way how far this one is, if that is news.
     pub(super) fn tell_passed(&self) {
         if let Some(upto) = self.probes.intervals.take_passed() {
-            let words = [self.phase_number.get(), upto, 0, 0, 0];
-            self.post(self.next_on_the_way(), NOTE_PASSED, words);
+            self.post_news(self.next_on_the_way(), News::Passed(upto));
         }
     }
 
@@ -53,10 +52,9 @@ impl Group<'_> {
             return;
         }
         if let Some(start) = self.time.starts_here.get() {
-            let after = self.now().since(start).0.saturating_add(self.lead().0);
-            self.end_phase(Nanos(after));
-            let words = [self.phase_number.get(), after, 0, 0, 0];
-            self.post_to_others(NOTE_PHASE_END, words);
+            let after = Nanos(self.now().since(start).0.saturating_add(self.lead().0));
+            self.end_phase(after);
+            self.post_to_others(&Word::News(self.phase_number.get(), News::PhaseEnd(after)));
         }
     }
 

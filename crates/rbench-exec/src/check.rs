@@ -15,7 +15,6 @@ use rbench_sys::promises::{self, Evidence, Promise, Verdict};
 use serde::{Deserialize, Serialize};
 
 use crate::group::{ExecError, Group};
-use crate::limited::limited;
 use crate::target::{Place, Target};
 
 mod between;
@@ -216,7 +215,7 @@ async fn host(
     };
     let made = directory.clone();
     let make = move || files::make_directory(&made).map_err(|error| error.to_string());
-    let made = alone(group, asked.longest, make).await?;
+    let made = group.within(asked.longest, make).await?;
     let hangs = made.is_none();
     let why = in_time(made, asked.longest).and_then(|made| made).err();
     // The number of consecutive promises that did not finish in time, and whether any did not.
@@ -250,7 +249,7 @@ async fn host(
                 drop(works);
                 verdict
             };
-            let kept = alone(group, longest, work).await?;
+            let kept = group.within(longest, work).await?;
             took = MonotonicClock.now().since(begun);
             // It ends after its current call.
             given_up.store(kept.is_none(), Ordering::Relaxed);
@@ -263,7 +262,8 @@ async fn host(
                     promises::clear(&place, promise);
                     drop(works);
                 };
-                late |= alone(group, longest.max(REMOVED_WITHIN), clear)
+                late |= group
+                    .within(longest.max(REMOVED_WITHIN), clear)
                     .await?
                     .is_none();
             }
@@ -278,20 +278,6 @@ async fn host(
     }
     let hangs = hangs || late && !all_end(group, &working).await?;
     Ok((host, hangs))
-}
-
-/// Works in a thread, for at most this time (`None`: it takes longer). Returns its result, or an
-/// error as a sentence. Only this rank waits for it; the others wait for its word.
-async fn alone<T: Send + 'static>(
-    group: &Group<'_>,
-    longest: Duration,
-    work: impl FnOnce() -> T + Send + 'static,
-) -> Result<Option<Result<T, String>>, ExecError> {
-    match limited(group, longest, work).await {
-        Ok(done) => Ok(done.map(Ok)),
-        Err(ExecError::SetUp(why)) => Ok(Some(Err(why))),
-        Err(error) => Err(error),
-    }
 }
 
 /// Returns whether the abandoned threads end soon: slow calls, not hanging ones.

@@ -16,7 +16,6 @@ use crate::group::{ExecError, Group};
 use crate::meter::is_of_others;
 use crate::phase::OpRow;
 use crate::sight::Watched;
-use crate::thread::in_thread;
 
 /// Time limit of a reading: the measurement matters more.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -42,9 +41,8 @@ pub async fn watch(
     };
     if group.is_leader() {
         let asked = watched.clone();
-        let look = tokio::time::timeout(PATIENCE, in_thread(move || find(&asked)));
-        let found = group.attend(look, || 0).await?;
-        watched.processes = found.ok().and_then(Result::ok).unwrap_or_default();
+        let found = group.within(PATIENCE, move || find(&asked)).await?;
+        watched.processes = found.and_then(Result::ok).unwrap_or_default();
     }
     let missing = |watch: &Watch| {
         let host = group.host_name();
@@ -140,16 +138,15 @@ async fn first(
     group: &Group<'_>,
     watched: Watched,
 ) -> Result<Result<Reading, ClientGap>, ExecError> {
-    let look = in_thread(move || {
+    let look = move || {
         // Processes of a mount are searched again only if they have ended: a search may take long.
         let same = match &watched.watch {
             None => read(&watched.processes).filter(|reading| !reading.is_empty()),
             Some(_) => None,
         };
         same.or_else(|| read(&find(&watched)))
-    });
-    let found = tokio::time::timeout(PATIENCE, look);
-    let Ok(Ok(found)) = group.attend(found, || 0).await? else {
+    };
+    let Some(Ok(found)) = group.within(PATIENCE, look).await? else {
         return Ok(Err(ClientGap::Silent));
     };
     let Some(reading) = found.filter(|reading| !reading.is_empty()) else {
@@ -173,20 +170,17 @@ pub(crate) async fn end(group: &Group<'_>, before: Before) -> Result<Seen, ExecE
     };
     let watched = group.probes.sight.client.borrow().clone();
     let watched = watched.unwrap_or_default();
-    let look = in_thread(move || {
+    let look = move || {
         let after = read(&watched.processes);
         // Processes that started during the phase have done part of its work.
         let named = matches!(watched.watch, Some(Watch::Name(_)));
         let same = !named || find(&watched) == watched.processes;
         after.filter(|_| same)
-    });
-    let after = group
-        .attend(tokio::time::timeout(PATIENCE, look), || 0)
-        .await?;
-    Ok(Some(match after {
-        Ok(Ok(Some(after))) => Ok(between(&before, &after)),
-        Ok(Ok(None)) => Err(ClientGap::Replaced),
-        Ok(Err(_)) | Err(_) => Err(ClientGap::Silent),
+    };
+    Ok(Some(match group.within(PATIENCE, look).await? {
+        Some(Ok(Some(after))) => Ok(between(&before, &after)),
+        Some(Ok(None)) => Err(ClientGap::Replaced),
+        Some(Err(_)) | None => Err(ClientGap::Silent),
     }))
 }
 

@@ -25,7 +25,6 @@ mod inbox;
 pub mod intervals;
 mod io;
 mod jobs;
-mod limited;
 mod listener;
 mod live;
 mod lost;

@@ -12,7 +12,6 @@ use rbench_sys::round_trip::round_trip;
 use serde::{Deserialize, Serialize};
 
 use crate::group::{ExecError, Group};
-use crate::limited::limited;
 use crate::target::{Place, Target};
 
 /// Time limit of an answer of the file system, for people.
@@ -120,6 +119,19 @@ pub async fn probe(
         sights: sights.map_err(ExecError::SetUp)?,
         left,
     })
+}
+
+/// Works in a thread, for at most this time; `None`: it takes longer, and its thread is abandoned.
+///
+/// # Errors
+/// When the thread cannot be started, or the ranks cannot communicate.
+async fn limited<T: Send + 'static>(
+    group: &Group<'_>,
+    longest: Duration,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<Option<T>, ExecError> {
+    let done = group.within(longest, work).await?;
+    done.transpose().map_err(ExecError::SetUp)
 }
 
 /// Returns this host's results.

@@ -19,7 +19,6 @@ use serde::{Deserialize, Serialize};
 use crate::group::{ExecError, Group};
 use crate::phase::{Looking, OpRow, Phase};
 use crate::repeats::round;
-use crate::thread::in_thread;
 
 /// Time limit of a counter's answer: the measured data matters more.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -57,10 +56,9 @@ pub(crate) async fn turn_to(group: &Group<'_>, mut paths: Vec<PathBuf>) -> Resul
     paths.sort_unstable();
     paths.dedup();
     let counts = group.is_cache_leader();
-    let work = tokio::time::timeout(PATIENCE, in_thread(move || find(&paths, counts)));
-    let found = group.attend(work, || 0).await?;
+    let found = group.within(PATIENCE, move || find(&paths, counts)).await?;
     let sight = &group.probes.sight;
-    let (mount, counter) = found.ok().and_then(Result::ok).flatten().unzip();
+    let (mount, counter) = found.and_then(Result::ok).flatten().unzip();
     let ground = mount.as_ref().map(|m| Evidence::of(&m.fs_type));
     sight.ground.set(ground.unwrap_or_default());
     sight.mount.replace(mount);
@@ -92,8 +90,7 @@ pub(crate) async fn count(group: &Group<'_>) -> Result<Counts, ExecError> {
     if sight.mount.borrow().is_none() {
         return Ok(Counts::default());
     }
-    let asked = tokio::time::timeout(PATIENCE, in_thread(work));
-    let Ok(Ok((read, fetched))) = group.attend(asked, || 0).await? else {
+    let Some(Ok((read, fetched))) = group.within(PATIENCE, work).await? else {
         return Ok(Counts::default());
     };
     let (requests, counter) = read.unzip();

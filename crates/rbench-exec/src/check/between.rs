@@ -5,7 +5,6 @@ use std::cell::Cell;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use nix::errno::Errno;
 use rbench_core::{Clock as _, MonotonicClock, Nanos, Rank};
@@ -14,10 +13,9 @@ use rbench_sys::promises::{Evidence, Verdict};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::{Asked, SILENT_MAX, Seen, all_end, alone, not_within};
+use super::{Asked, SILENT_MAX, Seen, all_end, not_within};
 use crate::group::{ExecError, Group};
 use crate::target::SEEN_WITHIN;
-use crate::thread::in_thread;
 
 mod crowd;
 mod load;
@@ -187,7 +185,7 @@ impl Clients<'_, '_> {
             drop(works);
             done
         };
-        let done = alone(self.group, self.asked.longest, work).await?;
+        let done = self.group.within(self.asked.longest, work).await?;
         given_up.store(done.is_none(), Ordering::Relaxed);
         Ok(match done {
             Some(Ok(Ok(done))) => Ok(done),
@@ -300,7 +298,8 @@ impl Clients<'_, '_> {
             drop(works);
         };
         // A drop that takes longer is left to its thread.
-        alone(self.group, self.asked.longest, work).await.map(drop)
+        let longest = self.asked.longest;
+        self.group.within(longest, work).await.map(drop)
     }
 }
 
@@ -344,15 +343,4 @@ fn judged(counted: Counted, note: String, broken: impl FnOnce() -> Evidence) -> 
         _ => Verdict::Broken(broken()),
     };
     (verdict, counted)
-}
-
-/// Waits in a thread for threads that end by themselves soon.
-async fn joined<T: Send + 'static>(
-    group: &Group<'_>,
-    longest: Duration,
-    thread: std::thread::JoinHandle<T>,
-) -> Result<Option<T>, ExecError> {
-    let joined = tokio::time::timeout(longest, in_thread(move || thread.join().ok()));
-    let joined = group.attend(joined, || 0).await?;
-    Ok(joined.ok().and_then(Result::ok).flatten())
 }

@@ -83,6 +83,17 @@ impl Group<'_> {
         self.attend(in_thread(work), || 0).await
     }
 
+    /// Like [`Group::in_thread`], for at most this time; `None`: it takes longer, and its thread is
+    /// abandoned.
+    pub async fn within<T: Send + 'static>(
+        &self,
+        longest: Duration,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<Option<Result<T, String>>, ExecError> {
+        let done = tokio::time::timeout(longest, in_thread(work));
+        Ok(self.attend(done, || 0).await?.ok())
+    }
+
     /// Like [`Group::in_thread`], on all ranks, which agree on its success.
     ///
     /// # Errors

@@ -10,7 +10,6 @@ use tokio::time::sleep;
 
 use super::{ExecError, Group, StopReason, Word, fitting};
 use crate::mounts::{DeadMount, Doubt, PATIENCE, Verdict, WatchedMount};
-use crate::thread::in_thread;
 
 /// Time between checks whether the answer has come.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
@@ -21,12 +20,9 @@ impl Group<'_> {
     pub async fn watch_mounts(&self, dirs: Vec<PathBuf>) -> Result<(), ExecError> {
         let plain = |dir: PathBuf| WatchedMount { dir, mount: None };
         let without = dirs.iter().cloned().map(plain).collect();
-        let find = in_thread(move || find(dirs));
-        let found = tokio::time::timeout(PATIENCE, find);
-        let found = self.attend(found, || 0).await?;
-        self.probes
-            .mounts
-            .watch(found.ok().and_then(Result::ok).unwrap_or(without));
+        let found = self.within(PATIENCE, move || find(dirs)).await?;
+        let found = found.and_then(Result::ok).unwrap_or(without);
+        self.probes.mounts.watch(found);
         Ok(())
     }
 

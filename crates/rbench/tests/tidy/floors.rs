@@ -99,7 +99,7 @@ const HOUSES: &[House] = &[
             "marks",
             // Records of one worker, headers of blocks, and messages of the ranks.
             "group meter verify",
-            "hooks limited listener queue removal single worker",
+            "hooks listener queue removal single worker",
             "creation in_flight",
             // Parts of operations, and the phase.
             "ack caches extents ops phase steps target",

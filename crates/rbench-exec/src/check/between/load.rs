@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use rbench_sys::between::{Step, load};
 
-use super::joined;
 use crate::group::{ExecError, Group};
 
 /// Threads of each client.
@@ -65,7 +64,8 @@ impl Load {
         self.stop.store(true, Ordering::Relaxed);
         let (mut files, mut wrong, mut hangs) = (0, self.wrong.take(), false);
         for thread in std::mem::take(&mut self.threads) {
-            match joined(group, PATIENCE, thread).await? {
+            let joined = group.within(PATIENCE, move || thread.join().ok()).await?;
+            match joined.and_then(Result::ok).flatten() {
                 Some(Ok(made)) => files += made,
                 Some(Err(e)) => {
                     let text = format!("{} {}: {}", e.call, e.path.display(), e.seen);

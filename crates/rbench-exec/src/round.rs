@@ -25,7 +25,7 @@ use crate::worker::{Command, OwnLanes, Report, Stage, Worker, WorkerConfig, spaw
 mod around;
 
 /// Results of a phase, besides its rows at rank 0.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct PhaseEnd {
     /// A row for each lane, at rank 0; empty elsewhere.
     pub rows: Vec<PhaseOutcome>,
@@ -263,12 +263,8 @@ async fn measure(group: &Group<'_>, phase: &Phase) -> Result<PhaseEnd, ExecError
     if group.stopped().await? {
         hands.dismiss(group).await?;
         return Ok(PhaseEnd {
-            rows: Vec::new(),
-            covered: false,
-            each: None,
             stopped: true,
-            failed: false,
-            details: Details::default(),
+            ..PhaseEnd::default()
         });
     }
     let before = glance(group, phase, &hands, false).await?;
@@ -491,20 +487,15 @@ impl Mine {
 
     /// Creates the result of a rank that did not reach `phase`.
     fn idle(phase: &Phase, interval: Nanos) -> Mine {
-        Mine {
-            outcomes: vec![WorkerOutcome {
-                started_ns: 0,
-                finished: Nanos(0),
-                busy: false,
-                lanes: phase.empty_lanes(interval, 0..phase.lanes.len()),
-                details: Details::default(),
-                first_lane: 0,
-            }],
-            covered: false,
-            cpu: Nanos(0),
-            glances: None,
-            client: None,
-        }
+        let outcome = WorkerOutcome {
+            started_ns: 0,
+            finished: Nanos(0),
+            busy: false,
+            lanes: phase.empty_lanes(interval, 0..phase.lanes.len()),
+            details: Details::default(),
+            first_lane: 0,
+        };
+        Mine::new(vec![(outcome, false)], Nanos(0))
     }
 }
 

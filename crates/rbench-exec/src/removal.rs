@@ -135,13 +135,7 @@ impl Remover {
             all.iter().filter_map(failed).collect()
         };
         let left = self.beside(group, work).await?;
-        let untouched = |lost: String| {
-            names
-                .iter()
-                .map(|name| left_untouched(name, &lost))
-                .collect()
-        };
-        Ok(left.unwrap_or_else(untouched))
+        Ok(left.unwrap_or_else(|lost| all_untouched(&names, &lost)))
     }
 
     /// Removes trees together with all ranks of `team`, which see the same ones: `kept` are those
@@ -158,7 +152,7 @@ impl Remover {
     ) -> Result<Vec<String>, ExecError> {
         self.shares(group, team, trees, &kept).await?;
         let left = match group.untouchable() {
-            Some(why) => kept.iter().map(|name| left_untouched(name, &why)).collect(),
+            Some(why) => all_untouched(&kept, &why),
             None => self.own(group, trees, kept).await?,
         };
         group.quietly(team.barrier()).await?;
@@ -264,4 +258,10 @@ pub async fn one_by_one<N: Send + Sync + 'static>(
 /// Says that something was not removed, and why.
 pub fn left_untouched(path: &Path, why: &str) -> String {
     format!("{} is left behind: {why}", path.display())
+}
+
+/// Says of each path that it was not removed.
+pub fn all_untouched(paths: &[PathBuf], why: &str) -> Vec<String> {
+    let left = paths.iter().map(|path| left_untouched(path, why));
+    left.collect()
 }

@@ -19,7 +19,7 @@ use rbench_sys::testdir::{self, Held, Made};
 use rbench_sys::{Fs, NullFs, PosixFs, Removal, RemoveError, SetupError};
 
 use crate::group::{ExecError, Group, Ranks};
-use crate::removal::{Remover, Trees, left_untouched, one_by_one};
+use crate::removal::{Remover, Trees, all_untouched, one_by_one};
 use crate::spots::Spot;
 use crate::target::{Place, SEEN_WITHIN, Workspace, gather_texts, team};
 
@@ -292,8 +292,7 @@ impl TestDirs {
         paths: Vec<PathBuf>,
     ) -> Result<Vec<String>, ExecError> {
         if let Some(why) = group.untouchable() {
-            let left = |path: &PathBuf| left_untouched(path, &why);
-            return Ok(paths.iter().map(left).collect());
+            return Ok(all_untouched(&paths, &why));
         }
         if !self.real {
             for path in paths {
@@ -313,11 +312,7 @@ impl TestDirs {
                 .then(|| format!("{} is not empty and was not removed", path.display())),
             Err(e) => Some(e.to_string()),
         };
-        let untouched = |rest: &[PathBuf], why: &str| {
-            let left = rest.iter().map(|path| left_untouched(path, why));
-            left.collect()
-        };
-        one_by_one(group, paths, kept, untouched).await
+        one_by_one(group, paths, kept, all_untouched).await
     }
 
     /// Returns those of `paths` that exist; `unknown`: also those that cannot be inspected.

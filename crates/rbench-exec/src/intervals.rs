@@ -435,12 +435,15 @@ mod tests {
 
     impl Observer for Taken {
         fn interval(&self, _: &IntervalRow, _: Span, part: &IntervalPart) {
-            let mut taken = self.0.borrow_mut();
-            let sum = taken.entry(part.number).or_default();
-            sum.bin.merge(part.bin);
-            sum.latencies.merge(&part.latencies);
-            sum.number = part.number;
+            add_to(&mut self.0.borrow_mut(), part);
         }
+    }
+
+    fn add_to(sums: &mut BTreeMap<u64, IntervalPart>, part: &IntervalPart) {
+        let sum = sums.entry(part.number).or_default();
+        sum.bin.merge(part.bin);
+        sum.latencies.merge(&part.latencies);
+        sum.number = part.number;
     }
 
     #[test]
@@ -461,10 +464,7 @@ mod tests {
         }
         let mut whole: BTreeMap<u64, IntervalPart> = BTreeMap::new();
         for part in parts(&times) {
-            let sum = whole.entry(part.number).or_default();
-            sum.bin.merge(part.bin);
-            sum.latencies.merge(&part.latencies);
-            sum.number = part.number;
+            add_to(&mut whole, &part);
         }
         assert_eq!(*taken.0.borrow(), whole);
     }

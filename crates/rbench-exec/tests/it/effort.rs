@@ -135,14 +135,13 @@ fn waits_for_intended_starts_are_no_time_of_the_tool() {
     }
 }
 
-#[test]
-fn a_jobs_time_has_its_ramp_and_is_without_its_delay_and_its_thinking() {
-    let dir = tempfile::tempdir().expect("temporary directory");
-    let line = "--name=a --rw=randrw --bs=4k --size=256k --time_based --runtime=300ms \
-                --ramp_time=100ms --startdelay=200ms --thinktime=5ms --thinktime_spin=1ms \
-                --fsync=8 --name=b --rw=write --bs=4k --size=64k --ioengine=io_uring --iodepth=4";
-    let run = job(&[0], dir.path(), line).stepped(1_000);
-    let outcome = run.go().expect("runs");
+/// A job with a delay, a ramp and thinking, and one without.
+const THINKING: &str = "--name=a --rw=randrw --bs=4k --size=256k --time_based --runtime=300ms \
+    --ramp_time=100ms --startdelay=200ms --thinktime=5ms --thinktime_spin=1ms \
+    --fsync=8 --name=b --rw=write --bs=4k --size=64k --ioengine=io_uring --iodepth=4";
+
+/// Checks the times of jobs of [`THINKING`]; returns those of the first.
+fn check_thinking(outcome: &Outcome) -> Effort {
     let own: Vec<&PhaseOutcome> = ["a-read", "a-write", "a-sync"]
         .iter()
         .map(|name| outcome.row(name))
@@ -154,16 +153,25 @@ fn a_jobs_time_has_its_ramp_and_is_without_its_delay_and_its_thinking() {
     // Includes operations before recording started.
     assert!(effort.in_calls > recorded(&own), "{effort:?}");
     let operations: u64 = own[..2].iter().map(|row| row.items).sum();
-    // From start to end it waits, except for some microseconds.
-    assert!(effort.waited.0 >= 200_000_000 + 5_000_000 * operations);
-    assert!(
-        effort.waited.0.abs_diff(600_000_000) < 1_000_000,
-        "{effort:?}"
-    );
+    let waited = 200_000_000 + 5_000_000 * operations;
+    assert!(effort.waited.0 >= waited, "{effort:?} {waited}");
     let other = outcome.row("b-write").effort;
     assert_eq!(other.workers, 1, "it is none of the other job's");
     assert_eq!(other.waited, Nanos(0));
     assert!(other.full <= other.in_calls && other.in_calls <= other.active);
+    effort
+}
+
+#[test]
+fn a_jobs_time_has_its_ramp_and_is_without_its_delay_and_its_thinking() {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let run = job(&[0], dir.path(), THINKING).stepped(1_000);
+    let effort = check_thinking(&run.go().expect("runs"));
+    // From start to end it waits, except for some microseconds.
+    assert!(
+        effort.waited.0.abs_diff(600_000_000) < 1_000_000,
+        "{effort:?}"
+    );
 }
 
 #[test]
@@ -382,27 +390,8 @@ mod timing {
     fn a_jobs_time_has_its_ramp_and_is_without_its_delay_and_its_thinking() {
         tried_again(|| {
             let dir = tempfile::tempdir().expect("temporary directory");
-            let line = "--name=a --rw=randrw --bs=4k --size=256k --time_based --runtime=300ms \
-                --ramp_time=100ms --startdelay=200ms --thinktime=5ms --thinktime_spin=1ms \
-                --fsync=8 --name=b --rw=write --bs=4k --size=64k --ioengine=io_uring --iodepth=4";
-            let outcome = job(&[0], dir.path(), line).go().expect("runs");
-            let own: Vec<&PhaseOutcome> = ["a-read", "a-write", "a-sync"]
-                .iter()
-                .map(|name| outcome.row(name))
-                .collect();
-            let effort = own[0].effort;
-            assert!(own.iter().all(|row| row.effort == effort));
-            assert_eq!(effort.workers, 1);
-            assert!(effort.in_calls <= effort.active, "{effort:?}");
-            // Includes operations before recording started.
-            assert!(effort.in_calls > recorded(&own), "{effort:?}");
-            let operations: u64 = own[..2].iter().map(|row| row.items).sum();
-            let waited = 200_000_000 + 5_000_000 * operations;
-            assert!(effort.waited.0 >= waited, "{effort:?} {waited}");
-            let other = outcome.row("b-write").effort;
-            assert_eq!(other.workers, 1, "it is none of the other job's");
-            assert_eq!(other.waited, Nanos(0));
-            assert!(other.full <= other.in_calls && other.in_calls <= other.active);
+            let run = job(&[0], dir.path(), THINKING);
+            check_thinking(&run.go().expect("runs"));
         });
     }
 }

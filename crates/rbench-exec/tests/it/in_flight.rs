@@ -48,7 +48,8 @@ fn meta(depth: u32) -> Meta {
     }
 }
 
-fn well(outcome: &Outcome) {
+/// Checks that a run was complete and without failures, and that nothing is left of it.
+pub fn well(outcome: &Outcome) {
     assert!(outcome.complete && outcome.left.is_empty());
     for row in &outcome.rows {
         check_adds_up(row);

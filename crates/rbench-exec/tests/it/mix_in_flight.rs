@@ -14,7 +14,7 @@ use rbench_plan::spec::{Mix, MixText};
 use rbench_testfs::{Counts, Kind};
 
 use crate::group::{Outcome, Run, check_adds_up};
-use crate::in_flight::{flight, requests, tree};
+use crate::in_flight::{flight, requests, tree, well};
 
 /// `rounds` rounds of a list with `depth` in flight; 0: one call at a time.
 fn list(text: &str, rounds: u64, depth: u32) -> Mix {
@@ -35,14 +35,6 @@ fn ops(text: &str, rounds: u64, depth: u32) -> Mix {
         text: MixText::Ops(text.to_owned()),
         sizes: Some(Sizes::Fixed(Bytes(3000))),
         ..list("", rounds, depth)
-    }
-}
-
-fn well(outcome: &Outcome) {
-    assert!(outcome.complete && outcome.left.is_empty());
-    for row in &outcome.rows {
-        check_adds_up(row);
-        assert!(row.failures.is_empty(), "{}: {:?}", row.name, row.failures);
     }
 }
 

@@ -41,15 +41,12 @@ fn what_starts_in_the_ramp_is_not_counted_once() {
         ("psync", 1, FsyncRule::End),
         ("io_uring", 4, FsyncRule::Every(100)),
     ] {
-        let spec = Io {
-            time: Some(Nanos(500_000_000)),
-            ramp: Some(Nanos(400_000_000)),
-            rate: Some(2000.0),
+        let spec = ramped(Io {
             engine: Some(engine.to_owned()),
             depth: Some(depth),
             fsync: Some(fsync),
             ..io(&[Rw::RandWrite])
-        };
+        });
         let outcome = Run::io(&[0, 0], dir.path(), spec).go().expect("runs");
         let row = outcome.row("randwrite");
         // 1000 are due after the ramp, 800 in it; a busy machine executes some late.
@@ -65,14 +62,11 @@ fn what_starts_in_the_ramp_is_not_counted_once() {
     }
     // Checking threads must not affect it either.
     for verify_threads in [None, Some(2)] {
-        let spec = Io {
-            time: Some(Nanos(500_000_000)),
-            ramp: Some(Nanos(400_000_000)),
-            rate: Some(2000.0),
+        let spec = ramped(Io {
             verify: true,
             verify_threads,
             ..io(&[Rw::RandRead])
-        };
+        });
         let outcome = Run::io(&[0, 0], dir.path(), spec).go().expect("runs");
         let items = outcome.row("randread").items;
         assert!(UNRAMPED.contains(&items), "{verify_threads:?}: {items}");

@@ -132,8 +132,9 @@ fn offsets_and_lengths_are_those_of_the_log() {
     assert_eq!(written(both), (Some(4_096), Some(12_387), 150));
 }
 
-#[test]
-fn times_are_kept_scaled_and_left_out() {
+/// A directory with a file and two logs of it: `t` with times up to 400 ms, `t2` with waits until
+/// 250 ms.
+fn timed_logs() -> tempfile::TempDir {
     let dir = tempdir();
     fs::write(dir.path().join("f"), vec![7; 65536]).expect("written");
     let mut text = lines("0 f add; 0 f open");
@@ -142,6 +143,12 @@ fn times_are_kept_scaled_and_left_out() {
     let text =
         "f add; f open; f read 0 512; f wait 150 0; f read 512 512; f wait 250 0; f sync 0 0";
     log(dir.path(), "t2", 2, &lines(text));
+    dir
+}
+
+#[test]
+fn times_are_kept_scaled_and_left_out() {
+    let dir = timed_logs();
     for (more, expect_ms) in [
         ("", 400),
         ("--replay_time_scale=200", 200),

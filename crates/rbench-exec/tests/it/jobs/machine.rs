@@ -152,13 +152,7 @@ mod timing {
         let _children = children::some();
         let dir = tempdir();
         let path = dir.path();
-        let fired = path.join("fired");
-        let line = format!(
-            "--name=a --ioengine=null --rw=write --size=1g --rate_iops=100 --time_based --runtime=1h \
-         --trigger-timeout=300ms --trigger=touch>{}",
-            fired.display()
-        );
-        let line = line.replace("touch>", ":>");
+        let (line, fired) = triggered(path, "timeout=300ms");
         let started = Instant::now();
         let outcome = run(path, &line);
         assert!(
@@ -170,7 +164,7 @@ mod timing {
         // A trigger file has the same effect, and is removed.
         fs::remove_file(&fired).expect("it is there");
         fs::write(path.join("go"), "").expect("written");
-        let line = line.replace("--trigger-timeout=300ms", "--trigger-file=go");
+        let (line, _) = triggered(path, "file=go");
         run(path, &line);
         assert!(fired.exists() && !path.join("go").exists());
     }

@@ -2,6 +2,7 @@
 //! every operation. `timing` tests with the machine's own clock.
 
 use nix::errno::Errno;
+use rbench_core::outcome::PhaseOutcome;
 use rbench_core::{Nanos, SimulatedClock};
 
 use super::*;
@@ -267,29 +268,41 @@ fn a_job_that_ends_within_its_ramp_is_reported_as_in_fio() {
     assert!(outcome.logs.is_empty(), "logs have what was measured");
 }
 
-#[test]
-fn a_row_of_a_job_is_over_the_time_in_which_its_own_operations_were_measured() {
-    let dir = tempdir();
+/// Jobs that are measured at other times: [`SPANS`].
+fn jobs_of_spans() -> String {
     let null = "--rw=randread --size=64M --ioengine=null --rate_iops=1000 --time_based";
-    let line = format!(
+    format!(
         "--name=late {null} --startdelay=500ms --ramp_time=1500ms --runtime=1 \
          --name=soon {null} --runtime=500ms \
          --name=long {null} --runtime=3"
-    );
+    )
+}
+
+/// Name of each job, and the begin and end of its measured time in ms.
+const SPANS: [(&str, u64, u64); 3] = [("late", 2000, 3000), ("soon", 0, 500), ("long", 0, 3000)];
+
+/// Checks that parts of a row are not over a longer time than the row.
+fn check_parts(row: &PhaseOutcome) {
+    let first = row.first_done.as_ref().expect("someone was busy");
+    assert!(first.elapsed <= row.elapsed && first.items <= row.items);
+    let longest = row.ranks.iter().map(|r| r.elapsed).max();
+    assert_eq!(longest, Some(row.elapsed), "{}", row.name);
+    let longest = row.hosts.iter().map(|h| h.elapsed).max();
+    assert_eq!(longest, Some(row.elapsed), "{}", row.name);
+}
+
+#[test]
+fn a_row_of_a_job_is_over_the_time_in_which_its_own_operations_were_measured() {
+    let (dir, line) = (tempdir(), jobs_of_spans());
     let run = job(&[0, 1], dir.path(), &line).stepped(US);
     let outcome = finish(run, &line);
-    for (name, from, to) in [("late", 2000, 3000), ("soon", 0, 500), ("long", 0, 3000)] {
+    for (name, from, to) in SPANS {
         let row = outcome.row(&format!("{name}-read"));
         assert_eq!(row.measured_from.0, from * MS, "{name}");
         assert_eq!((row.set_aside.0, row.start_skew.0), (0, 0), "{name}");
         check_due(&outcome, &row.name, 2 * (to - from), name);
         assert_eq!(row.elapsed.0, (to - from) * MS, "{name}");
-        let first = row.first_done.as_ref().expect("someone was busy");
-        assert!(first.elapsed <= row.elapsed && first.items <= row.items);
-        let longest = row.ranks.iter().map(|r| r.elapsed).max();
-        assert_eq!(longest, Some(row.elapsed), "{name}");
-        let longest = row.hosts.iter().map(|h| h.elapsed).max();
-        assert_eq!(longest, Some(row.elapsed), "{name}");
+        check_parts(row);
     }
 }
 

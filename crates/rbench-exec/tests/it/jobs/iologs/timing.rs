@@ -6,14 +6,7 @@ use crate::testfs::mount;
 
 #[test]
 fn times_are_kept_scaled_and_left_out() {
-    let dir = tempdir();
-    fs::write(dir.path().join("f"), vec![7; 65536]).expect("written");
-    let mut text = lines("0 f add; 0 f open");
-    text.extend((1..=40).map(|n| format!("{} f read {} 512", n * 10_000, n * 512)));
-    log(dir.path(), "t", 3, &text);
-    let text =
-        "f add; f open; f read 0 512; f wait 150 0; f read 512 512; f wait 250 0; f sync 0 0";
-    log(dir.path(), "t2", 2, &lines(text));
+    let dir = timed_logs();
     for (more, least, most) in [
         ("", 0.4, 0.6),
         ("--replay_time_scale=200", 0.2, 0.35),

@@ -174,15 +174,8 @@ fn a_row_of_a_job_is_over_the_time_in_which_its_own_operations_were_measured() {
 }
 
 fn rows_are_over_their_own_time() {
-    let dir = tempdir();
-    let null = "--rw=randread --size=64M --ioengine=null --rate_iops=1000 --time_based";
-    let line = format!(
-        "--name=late {null} --startdelay=500ms --ramp_time=1500ms --runtime=1 \
-         --name=soon {null} --runtime=500ms \
-         --name=long {null} --runtime=3"
-    );
-    let outcome = run_on(&[0, 1], dir.path(), &line);
-    for (name, from, to) in [("late", 2000, 3000), ("soon", 0, 500), ("long", 0, 3000)] {
+    let outcome = run_on(&[0, 1], tempdir().path(), &jobs_of_spans());
+    for (name, from, to) in SPANS {
         let row = outcome.row(&format!("{name}-read"));
         assert_eq!(row.measured_from.0, from * MS, "{name}");
         assert_eq!(row.set_aside.0, 0, "{name}");
@@ -190,12 +183,7 @@ fn rows_are_over_their_own_time() {
         // Operations start before the deadline, however late they end.
         let latest = to * MS + row.service.max().0;
         assert!((to * MS..=latest).contains(&end), "{name}: {end} ns");
-        let first = row.first_done.as_ref().expect("someone was busy");
-        assert!(first.elapsed <= row.elapsed && first.items <= row.items);
-        let longest = row.ranks.iter().map(|r| r.elapsed).max();
-        assert_eq!(longest, Some(row.elapsed), "{name}");
-        let longest = row.hosts.iter().map(|h| h.elapsed).max();
-        assert_eq!(longest, Some(row.elapsed), "{name}");
+        check_parts(row);
     }
 }
 

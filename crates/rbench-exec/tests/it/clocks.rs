@@ -1,9 +1,7 @@
 //! Tests common starts with differing clocks, and which ranks share a cache. The machines are
 //! threads, and the tests control their clocks.
 
-use std::future::Future;
 use std::path::{Path, PathBuf};
-use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,27 +14,11 @@ use rbench_exec::pace::Gate;
 use rbench_exec::phase::{OpRow, Phase};
 use rbench_exec::round;
 use rbench_exec::worker::Runner;
-use rbench_exec::{ExecError, Group, Interrupts, Progress, Show, caches};
+use rbench_exec::{ExecError, Group, caches};
 use rbench_plan::spec::Meta;
 
+use crate::crowd::Quiet;
 use crate::group::Run;
-
-/// Shows nothing and sends no signals.
-struct Quiet;
-
-impl Interrupts for Quiet {
-    fn next(&self) -> Pin<Box<dyn Future<Output = i32> + '_>> {
-        Box::pin(std::future::pending())
-    }
-}
-
-impl Show for Quiet {
-    fn step(&self, _: &str) {}
-    fn phase(&self, _: &str, _: Option<u64>) {}
-    fn progress(&self, _: Progress) {}
-    fn stopping(&self) {}
-    fn trouble(&self, _: &str) {}
-}
 
 /// The clock of a simulated machine, with an offset and a rate error. Each reading of any of these
 /// clocks advances the true time by a microsecond, and a test can make it jump.
@@ -91,9 +73,7 @@ fn on_machines<T: Send>(
 ) -> Vec<T> {
     let one = |comm: &dyn Communicator| {
         let clock = clocks[comm.rank().0 as usize].clone();
-        let runtime = tokio::runtime::Builder::new_current_thread();
-        let runtime = { runtime }.enable_all().build().expect("a runtime");
-        runtime.block_on(async {
+        crate::runtime().block_on(async {
             let machine = format!("boot {}", comm.rank().0);
             let identity = Identity {
                 node: "node".to_owned(),
@@ -260,9 +240,7 @@ fn found(host_of: &[u32], ranks: &[(&str, Vec<PathBuf>)]) -> Vec<u32> {
         let (kernel, places) = ranks[comm.rank().0 as usize].clone();
         let names = (0..ranks.len()).map(|host| format!("host{host}")).collect();
         let clocks = Clocks::one(comm.size());
-        let runtime = tokio::runtime::Builder::new_current_thread();
-        let runtime = { runtime }.enable_all().build().expect("a runtime");
-        runtime.block_on(async {
+        crate::runtime().block_on(async {
             let group = Group::form(comm, names, host_of.to_vec(), clocks, &Quiet, &Quiet);
             let group = group.await.expect("formed");
             let cache_of = caches(&group, kernel, places).await.expect("all talk");

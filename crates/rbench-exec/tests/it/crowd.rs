@@ -16,6 +16,7 @@ use rbench_exec::phase::{OpRow, Phase};
 use rbench_exec::reduce::{Part, reduce};
 use rbench_exec::{Group, Interrupts, Progress, Show};
 
+/// Shows nothing and sends no signals.
 pub struct Quiet;
 
 impl Interrupts for Quiet {
@@ -146,8 +147,7 @@ pub fn reduced_of(
     let world = threads::world(ranks);
     let names: Vec<String> = (0..ranks.min(HOSTS)).map(host_name).collect();
     let host_of: Vec<u32> = (0..ranks).map(|rank| rank % HOSTS).collect();
-    let runtime = tokio::runtime::Builder::new_current_thread();
-    let runtime = { runtime }.enable_all().build().expect("a runtime");
+    let runtime = crate::runtime();
     let _entered = runtime.enter();
     let ranks = (0..).zip(&world).map(|(rank, comm)| {
         let (phase, names, host_of) = (&phase, names.clone(), host_of.clone());

@@ -277,8 +277,7 @@ fn workers_without_work_have_no_part_in_the_start_skew() {
 fn costs(run: &Run<'_>) -> Vec<Calibration> {
     let work = run.plan().expect("it can be done").work;
     let world = threads::world(3);
-    let runtime = tokio::runtime::Builder::new_current_thread();
-    let runtime = { runtime }.enable_all().build().expect("a runtime");
+    let runtime = crate::runtime();
     let _entered = runtime.enter();
     let ranks = world.iter().map(|comm| {
         let work = &work;

@@ -413,11 +413,7 @@ impl<'r> Run<'r> {
                 disturber: &disturber,
                 rank: comm.rank(),
             };
-            let runtime = tokio::runtime::Builder::new_current_thread()
-                .enable_all()
-                .build()
-                .expect("runtime");
-            runtime.block_on(async {
+            crate::runtime().block_on(async {
                 let names = (0..=*hosts.iter().max().expect("a rank"))
                     .map(|h| format!("host{h}"))
                     .collect();

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use nix::errno::Errno;
 use rbench_core::outcome::PhaseOutcome;
@@ -313,21 +313,12 @@ mod needs_fuse {
     /// The rows of a run, and the requests of each.
     fn seen(depth: u32) -> (Outcome, BTreeMap<String, BTreeMap<Kind, Counts>>) {
         let target = mount(|_| ());
-        let stats = Arc::clone(target.fs.stats());
-        let seen = Mutex::new((stats.snapshot(), BTreeMap::new()));
         let mut run = Run::meta(&[0, 0], target.path(), meta(depth));
         run.common.threads = Some(2);
-        run.between = Box::new(|row: &PhaseOutcome, _| {
-            let now = stats.snapshot();
-            let mut seen = seen.lock().expect("no panic");
-            let counts = now.since(&seen.0);
-            seen.1.insert(row.name.clone(), counts);
-            seen.0 = now;
-        });
-        let outcome = run.go().expect("runs");
+        let (outcome, seen) = target.count(run);
         well(&outcome);
         target.end();
-        (outcome, seen.into_inner().expect("no panic").1)
+        (outcome, seen)
     }
 
     #[test]

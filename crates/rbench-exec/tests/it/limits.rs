@@ -113,9 +113,7 @@ fn a_worker_that_comes_back_after_it_was_given_up_takes_nothing_with_it() {
         let mut pipe = File::options().write(true).open(writer).expect("opened");
         pipe.write_all(b"x").expect("written");
     });
-    let runtime = tokio::runtime::Builder::new_current_thread();
-    let runtime = { runtime }.enable_all().build().expect("a runtime");
-    let end = runtime.block_on(async {
+    let end = crate::runtime().block_on(async {
         let world = rbench_comm::threads::solo();
         let mut group = Group::form(
             &world,
@@ -563,8 +561,7 @@ mod timing {
     #[test]
     fn a_rank_that_waits_for_one_thing_after_the_other_is_not_silent() {
         let world = threads::world(2);
-        let runtime = tokio::runtime::Builder::new_current_thread();
-        let runtime = { runtime }.enable_all().build().expect("a runtime");
+        let runtime = crate::runtime();
         let rank = |number: usize| {
             let comm = &world[number];
             async move {

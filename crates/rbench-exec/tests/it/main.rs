@@ -40,6 +40,11 @@ mod unanswered;
 mod unprepared;
 mod verify_threads;
 
+fn runtime() -> tokio::runtime::Runtime {
+    let builder = tokio::runtime::Builder::new_current_thread();
+    { builder }.enable_all().build().expect("a runtime")
+}
+
 /// A directory that is not in memory, unlike the temporary directory of some test commands.
 fn on_disk() -> tempfile::TempDir {
     tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory in the build directory")

@@ -22,6 +22,16 @@ fn list(text: &str, shared: bool) -> Mix {
     }
 }
 
+pub fn profile(text: &str) -> Mix {
+    Mix {
+        text: MixText::Profile {
+            name: "mine.toml".to_owned(),
+            text: Some(Ok(text.to_owned())),
+        },
+        ..Mix::default()
+    }
+}
+
 fn run(hosts: &[u32], dir: &Path, mix: Mix) -> Outcome {
     let mut run = Run::mix(hosts, dir, mix);
     run.common.threads = Some(2);
@@ -135,12 +145,8 @@ fn workers_that_follow_others_do_a_round_for_so_many_of_theirs() {
         [[worker]]\nname = \"reader\"\nfirst = \"open\"\nlist = \"read 1k random\"\n\
         [[worker]]\nname = \"writer\"\nlist = \"open, write 1k, close\"\nper = \"100 reader\"\n";
     let mix = Mix {
-        text: MixText::Profile {
-            name: "mine.toml".to_owned(),
-            text: Some(Ok(text.to_owned())),
-        },
         rounds: Some(1050),
-        ..Mix::default()
+        ..profile(text)
     };
     let outcome = run(&[0], dir.path(), mix);
     assert_eq!(outcome.row("reader-read").items, 1050);
@@ -160,13 +166,9 @@ fn the_log_of_each_kind_of_worker_has_as_many_operations_in_a_row_as_the_report(
     for depth in [0, 4] {
         let dir = tempfile::tempdir().expect("temporary directory");
         let mix = Mix {
-            text: MixText::Profile {
-                name: "mine.toml".to_owned(),
-                text: Some(Ok(text.to_owned())),
-            },
             rounds: Some(7),
             in_flight: flight(depth),
-            ..Mix::default()
+            ..profile(text)
         };
         let mut run = Run::mix(&[0], dir.path(), mix);
         run.common.log = Some(dir.path().join("unused"));
@@ -191,12 +193,8 @@ fn rounds_at_intervals_and_those_that_follow_them_cover_the_time_that_ended_them
         [[worker]]\nname = \"reader\"\nlist = \"stat\"\nevery = \"50ms\"\n\
         [[worker]]\nname = \"writer\"\nlist = \"stat\"\nper = \"2 reader\"\n";
     let mix = Mix {
-        text: MixText::Profile {
-            name: "mine.toml".to_owned(),
-            text: Some(Ok(text.to_owned())),
-        },
         time: Some(Nanos(500_000_000)),
-        ..Mix::default()
+        ..profile(text)
     };
     let stepped = Run::mix(&[0], dir.path(), mix.clone()).stepped(1_000);
     let outcome = stepped.go().expect("it can be set up");

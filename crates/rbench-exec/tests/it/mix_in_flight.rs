@@ -15,6 +15,7 @@ use rbench_testfs::{Counts, Kind};
 
 use crate::group::{Outcome, Run, check_adds_up};
 use crate::in_flight::{flight, requests, tree, well};
+use crate::mix::profile;
 
 /// `rounds` rounds of a list with `depth` in flight; 0: one call at a time.
 fn list(text: &str, rounds: u64, depth: u32) -> Mix {
@@ -134,13 +135,9 @@ fn kinds_of_workers_follow_others_and_share_what_was_opened_before_the_first_rou
         [[worker]]\nname = \"reader\"\nfirst = \"open, open@log\"\nlist = \"read 1k random, append 10@log\"\n\
         [[worker]]\nname = \"writer\"\nlist = \"open, write 1k, close\"\nper = \"100 reader\"\n";
     let mix = Mix {
-        text: MixText::Profile {
-            name: "mine.toml".to_owned(),
-            text: Some(Ok(text.to_owned())),
-        },
         rounds: Some(1050),
         in_flight: flight(8),
-        ..Mix::default()
+        ..profile(text)
     };
     let length = Mutex::new(0);
     let mut run = Run::mix(&[0], dir.path(), mix);

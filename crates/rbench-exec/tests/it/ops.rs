@@ -1,9 +1,8 @@
 //! Tests operations that run only on request, and the per-operation table.
 
-use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 
 use rbench_core::operations::{OPS_ROWS, row as find};
 use rbench_core::outcome::PhaseOutcome;
@@ -12,7 +11,7 @@ use rbench_core::{Bytes, Nanos, SimulatedClock};
 use rbench_plan::meta::{PHASES, PhaseKind};
 use rbench_plan::mix::sizes::Sizes;
 use rbench_plan::spec::{Meta, Mix, MixText, Ops};
-use rbench_testfs::{Counts, Kind};
+use rbench_testfs::Kind;
 
 use crate::group::{Run, check_adds_up};
 use crate::in_flight::flight;
@@ -294,11 +293,6 @@ mod needs_fuse {
     #[test]
     fn each_operation_sends_its_own_requests() {
         let target = mount(|_| ());
-        let stats = Arc::clone(target.fs.stats());
-        let seen = Mutex::new((
-            stats.snapshot(),
-            BTreeMap::<String, BTreeMap<Kind, Counts>>::new(),
-        ));
         let asked = PHASES
             .iter()
             .filter(|info| !info.by_default && info.native());
@@ -313,16 +307,7 @@ mod needs_fuse {
             ),
             ..Meta::default()
         };
-        let mut run = Run::meta(&[0, 0], target.path(), meta);
-        run.between = Box::new(|row: &PhaseOutcome, _| {
-            let now = stats.snapshot();
-            let mut seen = seen.lock().expect("no panic");
-            let counts = now.since(&seen.0);
-            seen.1.insert(row.name.clone(), counts);
-            seen.0 = now;
-        });
-        let outcome = run.go().expect("runs");
-        let counted = seen.into_inner().expect("no panic").1;
+        let (outcome, counted) = target.count(Run::meta(&[0, 0], target.path(), meta));
         for (name, kind, each) in REQUESTS {
             let row = outcome.row(name);
             assert_eq!((row.items, row.failures.total()), (8, 0), "{name}");

@@ -16,11 +16,7 @@ fn on_hosts<T: Send>(hosts: &[u32], work: impl AsyncFn(&Group<'_>) -> T + Sync) 
     let names: Vec<String> = hosts.iter().map(|host| format!("host{host}")).collect();
     let names: BTreeSet<String> = names.into_iter().collect();
     let one = |comm: &dyn rbench_comm::Communicator| {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .expect("runtime");
-        runtime.block_on(async {
+        crate::runtime().block_on(async {
             let (names, clocks) = (names.iter().cloned().collect(), Clocks::one(ranks));
             let group = Group::form(comm, names, hosts.to_vec(), clocks, &Quiet, &Quiet);
             work(&group.await.expect("the ranks talk")).await

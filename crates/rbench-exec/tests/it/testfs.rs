@@ -1,14 +1,18 @@
 //! Mounts the built-in file system for a test.
 
+use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use rbench_core::outcome::PhaseOutcome;
 use rbench_core::{Bytes, Latency};
-use rbench_testfs::{Config, Kind, Mounted};
+use rbench_testfs::{Config, Counts, Kind, Mounted};
 
 use crate::children::{self, NoChildren};
 use crate::clock::PATIENCE;
+use crate::group::{Outcome, Run};
 
 /// The built-in file system on a temporary directory.
 pub struct Mount {
@@ -47,6 +51,24 @@ impl Mount {
             .kind(kind)
             .map(|k| k.latency.clone())
             .unwrap_or_default()
+    }
+
+    /// Executes a run; also returns the requests of each of its rows.
+    pub fn count(&self, run: Run<'_>) -> (Outcome, BTreeMap<String, BTreeMap<Kind, Counts>>) {
+        let stats = self.fs.stats();
+        let seen = Mutex::new((stats.snapshot(), BTreeMap::new()));
+        let run = Run {
+            between: Box::new(|row: &PhaseOutcome, _| {
+                let now = stats.snapshot();
+                let mut seen = seen.lock().expect("no panic");
+                let counts = now.since(&seen.0);
+                seen.1.insert(row.name.clone(), counts);
+                seen.0 = now;
+            }),
+            ..run
+        };
+        let outcome = run.go().expect("runs");
+        (outcome, seen.into_inner().expect("no panic").1)
     }
 }
 

@@ -3,12 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use rbench_core::outcome::PhaseOutcome;
 use rbench_core::{Bytes, Latency, Nanos};
 use rbench_plan::io::Rw;
 use rbench_plan::meta::{PHASES, PhaseKind};
 use rbench_plan::spec::{Io, Meta};
-use rbench_testfs::{Counts, Kind};
+use rbench_testfs::Kind;
 
 use crate::group::{Run, check_adds_up};
 use crate::testfs::mount;
@@ -65,11 +64,6 @@ fn check_encloses(service: &Latency, items: u64, all: &Latency, injected: u64) -
 #[test]
 fn the_file_system_counts_as_many_requests_as_the_report_has_items() {
     let target = mount(|_| ());
-    let stats = Arc::clone(target.fs.stats());
-    let seen = Mutex::new((
-        stats.snapshot(),
-        BTreeMap::<String, BTreeMap<Kind, Counts>>::new(),
-    ));
     let links = [PhaseKind::FileLink, PhaseKind::LinkRemove];
     let phases = PHASES.iter().filter(|info| info.by_default);
     let meta = Meta {
@@ -78,16 +72,7 @@ fn the_file_system_counts_as_many_requests_as_the_report_has_items() {
         phases: Some(phases.map(|info| info.kind).chain(links).collect()),
         ..Meta::default()
     };
-    let mut run = Run::meta(&[0, 0], target.path(), meta);
-    run.between = Box::new(|row: &PhaseOutcome, _| {
-        let now = stats.snapshot();
-        let mut seen = seen.lock().expect("no panic");
-        let counts = now.since(&seen.0);
-        seen.1.insert(row.name.clone(), counts);
-        seen.0 = now;
-    });
-    let outcome = run.go().expect("runs");
-    let counted = seen.into_inner().expect("no panic").1;
+    let (outcome, counted) = target.count(Run::meta(&[0, 0], target.path(), meta));
     let check = |name: &str, kind: Kind| {
         let requests = counted[name].get(&kind).map_or(0, |c| c.requests);
         let row = outcome.row(name);

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use nix::errno::Errno;
 use rbench_core::{Clock as _, MonotonicClock, Nanos, Rank};
-use rbench_sys::between::{Check, Step, Trial, appear};
+use rbench_sys::between::{Check, Step, Trial, appear, make};
 use rbench_sys::promises::{Evidence, Verdict};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -271,15 +271,20 @@ impl Clients<'_, '_> {
         self.target.join(format!("between-{check}{part}"))
     }
 
-    /// One client makes something for all of them, who wait until they see all of it: what they
-    /// do with it is what is tried.
+    /// One client makes a directory and something in it for all of them, who wait until they see
+    /// all of it: what they do with it is what is tried.
     async fn prepared(
         &self,
         client: usize,
+        directory: &Path,
         made: Vec<PathBuf>,
-        work: impl FnOnce() -> Step<()> + Send + 'static,
+        work: impl FnOnce(&Path) -> Step<()> + Send + 'static,
     ) -> Result<(), End> {
-        let work = move |_: &dyn Fn() -> bool| work();
+        let directory = directory.to_owned();
+        let work = move |_: &dyn Fn() -> bool| {
+            make(&directory)?;
+            work(&directory)
+        };
         self.each(|me| (me == client).then_some(work)).await?;
         let within = (self.asked.longest / 2).min(SEEN_WITHIN.into());
         let wait = move |stop: &dyn Fn() -> bool| {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use rbench_core::Nanos;
 use rbench_sys::between::{
-    RECORDS, Records, Stays, append, churn, listings, make, place, records, staying, stays,
+    RECORDS, Records, Stays, append, churn, listings, place, records, staying, stays,
 };
 use rbench_sys::promises::{Evidence, Verdict};
 
@@ -18,11 +18,8 @@ impl Clients<'_, '_> {
         let directory = self.directory(number, "");
         let path = directory.join("records");
         let made = path.clone();
-        self.prepared(0, vec![path.clone()], move || {
-            make(&directory)?;
-            place(&made)
-        })
-        .await?;
+        self.prepared(0, &directory, vec![path.clone()], move |_| place(&made))
+            .await?;
         let (go, _) = self.group.instant().await?;
         let file = path.clone();
         self.each(|me| Some(move |stop: &dyn Fn() -> bool| append(&file, me, go, stop)))
@@ -66,12 +63,8 @@ impl Clients<'_, '_> {
         let mut example = None;
         for actor in 0..self.asked.clients.len() {
             let directory = self.directory(number, &format!("-{actor}"));
-            let place = directory.clone();
-            self.prepared(actor, staying(&place), move || {
-                make(&place)?;
-                stays(&place)
-            })
-            .await?;
+            self.prepared(actor, &directory, staying(&directory), stays)
+                .await?;
             let (go, _) = self.group.instant().await?;
             let work = |me: usize| {
                 Some(move |stop: &dyn Fn() -> bool| match me == actor {

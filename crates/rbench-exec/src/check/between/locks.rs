@@ -2,7 +2,7 @@
 //! took to go from one to the next.
 
 use rbench_core::Nanos;
-use rbench_sys::between::{HELD, Held, Lock, contend, make, place};
+use rbench_sys::between::{HELD, Held, Lock, contend, place};
 use rbench_sys::promises::{Evidence, Verdict};
 
 use super::sights::add;
@@ -20,11 +20,8 @@ impl Clients<'_, '_> {
         let directory = self.directory(number, "");
         let path = directory.join("lock");
         let made = path.clone();
-        self.prepared(0, vec![path.clone()], move || {
-            make(&directory)?;
-            place(&made)
-        })
-        .await?;
+        self.prepared(0, &directory, vec![path.clone()], move |_| place(&made))
+            .await?;
         // Holders are compared by clocks, which are compared before and after it.
         self.group.keep_time_at_the_end().await?;
         let (go, began) = self.group.instant().await?;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use nix::errno::Errno;
 use rbench_core::Nanos;
 use rbench_core::units;
-use rbench_sys::between::{Attempt, Race, Step, make};
+use rbench_sys::between::{Attempt, Race, Step};
 use rbench_sys::promises::{Evidence, Verdict, described};
 
 use super::{Clients, Counted, End, UNSUPPORTED};
@@ -37,12 +37,10 @@ impl Clients<'_, '_> {
         again: usize,
     ) -> Result<(Verdict, Counted), End> {
         let directory = self.directory(number, &format!("-{again}"));
-        let place = directory.clone();
         let mut wanted = race.prizes(&directory, ROUNDS);
         wanted.push(directory.clone());
-        self.prepared(0, wanted, move || {
-            make(&place)?;
-            race.prepare(&place, ROUNDS)
+        self.prepared(0, &directory, wanted, move |place| {
+            race.prepare(place, ROUNDS)
         })
         .await?;
         let place = directory.clone();

@@ -206,14 +206,6 @@ impl<G: Workspace> Pass<G> for MetaPass<'_> {
     }
 }
 
-/// Returns the smaller of two optional limits.
-fn least(a: Option<u64>, b: Option<u64>) -> Option<u64> {
-    match (a, b) {
-        (Some(a), Some(b)) => Some(a.min(b)),
-        (a, b) => a.or(b),
-    }
-}
-
 impl MetaPass<'_> {
     /// Groups the phases that run without a meeting of the ranks in between.
     fn steps<'a>(&self, plans: &'a [PhasePlan]) -> Vec<&'a [PhasePlan]> {
@@ -304,7 +296,7 @@ impl MetaPass<'_> {
             }
             PhaseKind::DirRename | PhaseKind::FileRename => made.renamed = true,
             // Items not reached do not exist for later phases either.
-            _ if info.makes() => made.each = least(made.each, each),
+            _ if info.makes() => made.each = [made.each, each].into_iter().flatten().min(),
             _ => {}
         }
         if end.failed && self.meta.failures_end_the_run {

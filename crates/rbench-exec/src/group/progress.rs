@@ -150,10 +150,7 @@ impl ProgressBook {
         });
         let by_time = self.deadline.get().zip(elapsed);
         let by_time = by_time.map(|(deadline, elapsed)| deadline.since(elapsed));
-        sum.left = match (by_count, by_time) {
-            (Some(count), Some(time)) => Some(count.min(time)),
-            (count, time) => count.or(time),
-        };
+        sum.left = [by_count, by_time].into_iter().flatten().min();
         Some(sum)
     }
 }
@@ -261,6 +258,12 @@ mod tests {
         book
     }
 
+    /// The sum after this number of seconds of work.
+    fn sum(book: &ProgressBook, seconds: u64, now: Instant) -> Progress {
+        let elapsed = Nanos(seconds * SECOND);
+        book.sum(Some(elapsed), now).expect("all told")
+    }
+
     #[test]
     fn rates_of_ranks_over_their_own_times_are_added_up() {
         let now = Instant::now() + Duration::from_secs(100);
@@ -270,9 +273,7 @@ mod tests {
             Some(([80, 2, 8], 2, Duration::ZERO)),
             Some(([30, 0, 6], 1, recent)),
         ];
-        let sum = book(told, now)
-            .sum(Some(Nanos(2 * SECOND)), now)
-            .expect("all told");
+        let sum = sum(&book(told, now), 2, now);
         assert_eq!((sum.items, sum.failed, sum.bytes), (110, 2, 14));
         assert_eq!((sum.rate, sum.bandwidth), (40.0 + 30.0, 4.0 + 6.0));
         let left = (1000 - 112) as f64 / 70.0;
@@ -286,14 +287,9 @@ mod tests {
             Some(([80, 0, 0], 4, Duration::ZERO)),
             Some(([30, 0, 0], 1, Duration::from_secs(3))),
         ];
-        let sum = book(told, now)
-            .sum(Some(Nanos(4 * SECOND)), now)
-            .expect("all told");
-        assert_eq!(sum.rate, 20.0 + 7.5);
+        assert_eq!(sum(&book(told, now), 4, now).rate, 20.0 + 7.5);
         // The deadline comes sooner than the items end.
-        let late = book(told, now)
-            .sum(Some(Nanos(59 * SECOND)), now)
-            .expect("all told");
+        let late = sum(&book(told, now), 59, now);
         assert_eq!(late.left, Some(Nanos(SECOND)));
     }
 
@@ -306,20 +302,12 @@ mod tests {
             Some(([6, 0, 0], 1, Duration::from_millis(500))),
         ];
         let book = book(told, now);
-        let sum = |book: &ProgressBook| book.sum(Some(Nanos(2 * SECOND)), now).expect("told");
-        assert_eq!(
-            sum(&book).backlog,
-            None,
-            "no operation has an intended start"
-        );
+        let backlog = || sum(&book, 2, now).backlog;
+        assert_eq!(backlog(), None, "no operation has an intended start");
         book.offered.set(Some(100.0));
-        assert_eq!(sum(&book).backlog, Some(100 - 82 + 50 - 6));
+        assert_eq!(backlog(), Some(100 - 82 + 50 - 6));
         book.total.set(Some(170));
-        assert_eq!(
-            sum(&book).backlog,
-            Some(85 - 82 + 50 - 6),
-            "no more are planned"
-        );
+        assert_eq!(backlog(), Some(85 - 82 + 50 - 6), "no more are planned");
     }
 
     #[test]
@@ -327,8 +315,7 @@ mod tests {
         let now = Instant::now() + Duration::from_secs(100);
         let half = || book([Some(([80, 0, 0], 1, Duration::ZERO)), None], now);
         assert_eq!(half().sum(Some(Nanos(SECOND)), now), None);
-        let later = half().sum(Some(Nanos(3 * SECOND)), now).expect("late");
-        assert_eq!(later.items, 80);
+        assert_eq!(sum(&half(), 3, now).items, 80);
         // Before the start nothing is counted.
         assert!(half().sum(None, now).is_some());
     }

@@ -174,11 +174,7 @@ impl FileNeeds {
                     may_create: job.files.may_create,
                     synced: job.files.create_fsync,
                 };
-                let path = base.join(file_path(job, jobnum, file));
-                self.0
-                    .entry(path)
-                    .and_modify(|there| there.join(need))
-                    .or_insert(need);
+                self.need(base.join(file_path(job, jobnum, file)), need);
             }
         }
     }
@@ -186,11 +182,15 @@ impl FileNeeds {
     /// Adds the needs of others.
     pub fn join(&mut self, other: FileNeeds) {
         for (path, need) in other.0 {
-            self.0
-                .entry(path)
-                .and_modify(|there| there.join(need))
-                .or_insert(need);
+            self.need(path, need);
         }
+    }
+
+    fn need(&mut self, path: PathBuf, need: Need) {
+        self.0
+            .entry(path)
+            .and_modify(|there| there.join(need))
+            .or_insert(need);
     }
 
     /// Checks the existing files: returns the tasks, and the files that cannot be checked.

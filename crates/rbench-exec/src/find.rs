@@ -56,7 +56,7 @@ impl Workload for Find {
                     rank: group.rank().0,
                     ranks: group.world.size(),
                     threads: all.threads,
-                    queue: Queue::new(),
+                    queue: Queue::default(),
                     totals: Totals::default(),
                 };
                 FindPass {

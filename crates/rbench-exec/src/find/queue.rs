@@ -19,16 +19,11 @@ struct Inside {
     begun: bool,
 }
 
-/// The queue that the workers of a rank share.
-#[derive(Debug)]
+/// The queue that the workers of a rank share; at first empty, and without workers.
+#[derive(Debug, Default)]
 pub struct Queue(Mutex<Inside>);
 
 impl Queue {
-    /// Empty, and without workers.
-    pub fn new() -> Queue {
-        Queue(Mutex::default())
-    }
-
     /// A worker takes part: it may add directories. All do so before the first one asks
     /// for any.
     pub fn join(&self) {

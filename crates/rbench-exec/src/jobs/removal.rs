@@ -52,7 +52,8 @@ impl JobRound<'_> {
     pub(super) fn to_remove(&self, here: &Ranks<'_>, made: &BTreeSet<PathBuf>) -> Vec<Leftover> {
         let named = |path: &PathBuf| {
             let given = |m: &Member| matches!(m.job.files.names, FileNames::Given(_));
-            let of = |m| self.paths(m, Whose::Shared { ranks: 1 });
+            let shared = Whose::Shared { ranks: 1 };
+            let of = |m: &Member| layout::paths(&m.job, self.common.base, shared);
             let temporary = |m: &Member| m.job.files.standing.temporary;
             let mut members = self.members.iter();
             members.any(|m| temporary(m) || given(m) && of(m).contains(path))

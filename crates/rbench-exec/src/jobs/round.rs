@@ -364,11 +364,6 @@ impl<'w> JobRound<'w> {
         })
     }
 
-    /// The paths of a job's files.
-    pub(super) fn paths(&self, member: &Member, whose: Whose) -> Vec<PathBuf> {
-        layout::paths(&member.job, self.common.base, whose)
-    }
-
     /// The directories of the files that this rank's workers read.
     pub(super) fn directories(&self, here: &Ranks<'_>) -> Vec<PathBuf> {
         let mut all = BTreeSet::new();

@@ -11,7 +11,7 @@ use nix::errno::Errno;
 use rbench_sys::anchor::{Anchor, deal};
 use rbench_sys::{Part, Removal, RemoveError, WorkDir, testdir};
 
-use crate::support::{Mounted, child_with_own_mounts, disk, is_child, memory, place};
+use crate::support::{Mounted, disk, in_own_mounts, memory, place, this_test};
 use crate::workdir::quietly;
 
 const MARK: &[u8] = b"run 1\n";
@@ -255,11 +255,9 @@ mod needs_root {
 
     #[test]
     fn no_share_enters_another_mount() {
-        const TEST: &str = "anchor::needs_root::no_share_enters_another_mount";
-        if !is_child(TEST) {
-            return child_with_own_mounts(TEST);
-        }
-        let directory = place();
+        let Some(directory) = in_own_mounts(this_test!()) else {
+            return;
+        };
         let work_dir = create(&directory);
         let path = work_dir.path().to_owned();
         for name in ["a/other", "b/other", "c"] {

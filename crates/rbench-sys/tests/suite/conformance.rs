@@ -25,9 +25,7 @@ use crate::blocks::{
     BLOCK, complete, data, each_mover, each_plain, each_unmapped, file_of, make, movers_and_null,
     read_at, read_write, request, write_at,
 };
-use crate::support::{
-    Mounted, child, child_under_strace, child_with_own_mounts, disk, is_child, place, skip,
-};
+use crate::support::{Mounted, disk, in_child, in_own_mounts, place, skip, this_test, traced};
 
 /// The numbers below `n` in a random order.
 fn shuffled(n: u64) -> Vec<u64> {
@@ -245,9 +243,7 @@ fn a_full_device_gives_enospc() {
 
 #[test]
 fn a_write_that_crosses_the_limit_on_file_size_gives_efbig() {
-    const TEST: &str = "conformance::a_write_that_crosses_the_limit_on_file_size_gives_efbig";
-    if !is_child(TEST) {
-        child(TEST, &["env"]);
+    if !in_child(this_test!(), &["env"]) {
         return;
     }
     // SAFETY: the signal is ignored, no handler runs.
@@ -663,10 +659,6 @@ fn round_trip() {
 
 #[test]
 fn calls_that_a_signal_interrupts_are_repeated() {
-    const TEST: &str = "conformance::calls_that_a_signal_interrupts_are_repeated";
-    if is_child(TEST) {
-        return round_trip();
-    }
     // The loader of programs calls pread too: only the file counts.
     const FILE: &str = "--trace-path={place}/f";
     for (call, path) in [
@@ -688,7 +680,7 @@ fn calls_that_a_signal_interrupts_are_repeated() {
     ] {
         let inject = format!("inject={call}:error=EINTR:when=1+2");
         let options = [path, "-e", &format!("trace={call}"), "-e", &inject];
-        let Some(run) = child_under_strace(TEST, &options) else {
+        let Some(run) = traced(this_test!(), &options, round_trip) else {
             return;
         };
         let log = run.log;
@@ -699,10 +691,6 @@ fn calls_that_a_signal_interrupts_are_repeated() {
 
 #[test]
 fn older_kernels_and_strict_limits_get_a_plainer_ring() {
-    const TEST: &str = "conformance::older_kernels_and_strict_limits_get_a_plainer_ring";
-    if is_child(TEST) {
-        return round_trip();
-    }
     for (call, fault, times) in [
         ("io_uring_setup", "error=EINVAL:when=1", 1),
         ("io_uring_setup", "error=EINVAL:when=1..2", 2),
@@ -710,7 +698,7 @@ fn older_kernels_and_strict_limits_get_a_plainer_ring() {
     ] {
         let inject = format!("inject={call}:{fault}");
         let options = ["-e", &format!("trace={call}"), "-e", &inject];
-        let Some(run) = child_under_strace(TEST, &options) else {
+        let Some(run) = traced(this_test!(), &options, round_trip) else {
             return;
         };
         let log = run.log;
@@ -723,9 +711,7 @@ fn older_kernels_and_strict_limits_get_a_plainer_ring() {
 
 #[test]
 fn a_limit_on_locked_memory_leaves_a_ring_for_every_worker() {
-    const TEST: &str = "conformance::a_limit_on_locked_memory_leaves_a_ring_for_every_worker";
-    if !is_child(TEST) {
-        child(TEST, &["prlimit", "--memlock=524288:524288"]);
+    if !in_child(this_test!(), &["prlimit", "--memlock=524288:524288"]) {
         return;
     }
     if Uid::effective().is_root() {
@@ -742,17 +728,15 @@ fn a_limit_on_locked_memory_leaves_a_ring_for_every_worker() {
 
 #[test]
 fn a_forbidden_ring_gives_the_errno_of_the_system() {
-    const TEST: &str = "conformance::a_forbidden_ring_gives_the_errno_of_the_system";
-    if is_child(TEST) {
+    let work = || {
         let info = find("io_uring").expect("it is in the table");
         let engine = (info.make)(EngineConfig::new(4, BLOCK));
         println!("made: {:?}", engine.err());
-        return;
-    }
+    };
     for errno in ["ENOSYS", "EPERM"] {
         let inject = format!("inject=io_uring_setup:error={errno}");
         let options = ["-e", "trace=io_uring_setup", "-e", &inject];
-        let Some(run) = child_under_strace(TEST, &options) else {
+        let Some(run) = traced(this_test!(), &options, work) else {
             return;
         };
         let expect = format!("made: Some({errno})");
@@ -766,12 +750,9 @@ mod needs_root {
 
     #[test]
     fn a_file_system_that_fills_up_within_a_block_gives_enospc() {
-        const TEST: &str =
-            "conformance::needs_root::a_file_system_that_fills_up_within_a_block_gives_enospc";
-        if !is_child(TEST) {
-            return child_with_own_mounts(TEST);
-        }
-        let directory = place();
+        let Some(directory) = in_own_mounts(this_test!()) else {
+            return;
+        };
         let _mounted = Mounted::tmpfs(&directory, "size=64k");
         each_unmapped(1, 128 << 10, |name, engine| {
             let path = directory.join("f");

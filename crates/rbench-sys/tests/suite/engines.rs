@@ -22,7 +22,7 @@ use crate::blocks::{
     BLOCK, complete, data, each_mover, file_of, make, movers_and_null, read_at, read_write,
     request, write_at,
 };
-use crate::support::{Mounted, child, child_with_own_mounts, disk, is_child, place};
+use crate::support::{Mounted, disk, in_child, in_own_mounts, this_test};
 
 fn named(name: &str, depth: usize, block: usize) -> Option<Box<dyn Engine>> {
     make(find(name).expect("it is in the table"), depth, block)
@@ -194,11 +194,9 @@ fn a_mapping_serves_what_can_be_mapped_and_makes_no_file_longer() {
 
 #[test]
 fn a_file_that_is_truncated_under_its_mapping_gives_short_counts() {
-    const TEST: &str = "engines::a_file_that_is_truncated_under_its_mapping_gives_short_counts";
     const LENGTH: u64 = 1 << 20;
-    if !is_child(TEST) {
-        // In a separate process: it might end.
-        child(TEST, &["env"]);
+    // In a separate process: it might end.
+    if !in_child(this_test!(), &["env"]) {
         return;
     }
     let file = file_of(LENGTH);
@@ -234,10 +232,8 @@ fn a_file_that_is_truncated_under_its_mapping_gives_short_counts() {
 
 #[test]
 fn mappings_in_many_threads_survive_truncation_at_the_same_time() {
-    const TEST: &str = "engines::mappings_in_many_threads_survive_truncation_at_the_same_time";
     const LENGTH: u64 = 256 << 10;
-    if !is_child(TEST) {
-        child(TEST, &["env"]);
+    if !in_child(this_test!(), &["env"]) {
         return;
     }
     let file = file_of(LENGTH);
@@ -293,9 +289,7 @@ fn end_of_a_bus_error(file: &File) -> WaitStatus {
 
 #[test]
 fn bus_errors_outside_of_the_engine_end_the_process_as_before() {
-    const TEST: &str = "engines::bus_errors_outside_of_the_engine_end_the_process_as_before";
-    if !is_child(TEST) {
-        child(TEST, &["prlimit", "--core=0:0"]);
+    if !in_child(this_test!(), &["prlimit", "--core=0:0"]) {
         return;
     }
     let empty = tempfile::tempfile().expect("a temporary file");
@@ -424,12 +418,9 @@ mod needs_root {
 
     #[test]
     fn after_an_engine_is_dropped_it_keeps_no_file_system_busy() {
-        const TEST: &str =
-            "engines::needs_root::after_an_engine_is_dropped_it_keeps_no_file_system_busy";
-        if !is_child(TEST) {
-            return child_with_own_mounts(TEST);
-        }
-        let directory = place();
+        let Some(directory) = in_own_mounts(this_test!()) else {
+            return;
+        };
         for info in ENGINES.iter().filter(|info| info.moves_data) {
             let mounted = Mounted::tmpfs(&directory, "size=1m");
             let Some(mut engine) = make(info, 4, BLOCK) else {
@@ -449,12 +440,9 @@ mod needs_root {
 
     #[test]
     fn a_hole_that_cannot_be_filled_gives_enospc_through_a_mapping() {
-        const TEST: &str =
-            "engines::needs_root::a_hole_that_cannot_be_filled_gives_enospc_through_a_mapping";
-        if !is_child(TEST) {
-            return child_with_own_mounts(TEST);
-        }
-        let directory = place();
+        let Some(directory) = in_own_mounts(this_test!()) else {
+            return;
+        };
         let _mounted = Mounted::tmpfs(&directory, "size=64k");
         let file = read_write(&directory.join("f"));
         file.set_len(128 << 10).expect("a hole takes no space");

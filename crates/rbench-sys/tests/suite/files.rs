@@ -12,7 +12,7 @@ use rbench_sys::files::{
     Advice, Allocation, OpenFlags, advise, allocate, length, open, set_length, unlink_file,
 };
 
-use crate::support::{child, disk, is_child, place, skip};
+use crate::support::{disk, in_child, place, skip, this_test};
 
 const READ: OpenFlags = OpenFlags {
     own: false,
@@ -174,10 +174,7 @@ mod needs_root {
 
     #[test]
     fn who_may_not_leave_the_time_of_access_alone_opens_without() {
-        const TEST: &str =
-            "files::needs_root::who_may_not_leave_the_time_of_access_alone_opens_without";
-        if !is_child(TEST) {
-            child(TEST, &["env"]);
+        if !in_child(this_test!(), &["env"]) {
             return;
         }
         if !Uid::effective().is_root() {

@@ -12,8 +12,8 @@ use rbench_sys::limits::{locks_memory_freely, raise_open_files};
 use rbench_sys::{Space, command, mountinfo, space};
 
 use crate::support::{
-    Mounted, child, child_under_strace, child_with_own_mounts, disk, is_child, place, runs, skip,
-    text, wait_until,
+    Mounted, child, disk, in_child, in_own_mounts, is_child, place, runs, skip, text, this_test,
+    traced, wait_until,
 };
 
 /// A file of 64 clean pages, on the disk and in the page cache.
@@ -37,9 +37,7 @@ fn cached_pages(directory: &Path) -> Option<u64> {
 
 #[test]
 fn who_is_not_root_is_told_that_dropping_the_caches_needs_root() {
-    const TEST: &str = "host::who_is_not_root_is_told_that_dropping_the_caches_needs_root";
-    if !is_child(TEST) {
-        child(TEST, &["env"]);
+    if !in_child(this_test!(), &["env"]) {
         return;
     }
     if Uid::effective().is_root() {
@@ -54,9 +52,7 @@ fn who_is_not_root_is_told_that_dropping_the_caches_needs_root() {
 
 #[test]
 fn the_limit_on_open_files_is_raised_to_the_hard_one() {
-    const TEST: &str = "host::the_limit_on_open_files_is_raised_to_the_hard_one";
-    if !is_child(TEST) {
-        child(TEST, &["prlimit", "--nofile=64:512"]);
+    if !in_child(this_test!(), &["prlimit", "--nofile=64:512"]) {
         return;
     }
     assert_eq!(raise_open_files(), Ok(512));
@@ -68,13 +64,13 @@ fn the_limit_on_open_files_is_raised_to_the_hard_one() {
 
 #[test]
 fn who_may_lock_any_amount_of_memory_is_known() {
-    const TEST: &str = "host::who_may_lock_any_amount_of_memory_is_known";
-    if is_child(TEST) {
+    let test = this_test!();
+    if is_child(test) {
         println!("freely: {}", locks_memory_freely());
         return;
     }
     let check = |wrapper: &[&str], expect: bool| {
-        let printed = child(TEST, wrapper);
+        let printed = child(test, wrapper);
         let expect = format!("freely: {expect}");
         assert!(printed.contains(&expect), "{wrapper:?}: {printed}");
     };
@@ -202,9 +198,7 @@ fn a_command_that_stands_still_is_nobodys_to_wake_and_is_ended() {
 
 #[test]
 fn a_command_without_a_shell_to_run_it_cannot_be_run() {
-    const TEST: &str = "host::a_command_without_a_shell_to_run_it_cannot_be_run";
-    if !is_child(TEST) {
-        child(TEST, &["env", "PATH={place}"]);
+    if !in_child(this_test!(), &["env", "PATH={place}"]) {
         return;
     }
     assert_eq!(
@@ -215,12 +209,10 @@ fn a_command_without_a_shell_to_run_it_cannot_be_run() {
 
 #[test]
 fn a_command_starts_without_a_copy_of_this_process_and_with_no_signal_blocked() {
-    const TEST: &str =
-        "host::a_command_starts_without_a_copy_of_this_process_and_with_no_signal_blocked";
     // Only words of the shell itself: it starts no process.
     const COMMAND: &str = "pwd; while read -r line; do case $line in SigBlk*) echo \"$line\"; esac; \
         done </proc/self/status";
-    if is_child(TEST) {
+    let work = || {
         SigSet::all()
             .thread_block()
             .expect("signals can be blocked");
@@ -230,10 +222,9 @@ fn a_command_starts_without_a_copy_of_this_process_and_with_no_signal_blocked() 
         let printed = fs::read_to_string(output).expect("it was written");
         let expect = format!("{}\nSigBlk:\t{:016x}\n", text(&directory), 0);
         assert_eq!(printed, expect);
-        return;
-    }
+    };
     let options = ["-e", "trace=clone,clone3,fork,vfork"];
-    let Some(run) = child_under_strace(TEST, &options) else {
+    let Some(run) = traced(this_test!(), &options, work) else {
         return;
     };
     let started = |line: &&str| line.contains("clone") || line.contains("fork(");
@@ -247,9 +238,8 @@ fn a_command_starts_without_a_copy_of_this_process_and_with_no_signal_blocked() 
 
 #[test]
 fn what_a_command_prints_does_not_get_among_the_results_and_it_reads_nothing() {
-    const TEST: &str =
-        "host::what_a_command_prints_does_not_get_among_the_results_and_it_reads_nothing";
-    if is_child(TEST) {
+    let test = this_test!();
+    if is_child(test) {
         println!("a result");
         assert_eq!(
             command::run("echo to $((0 + 1)); echo to $((1 + 1)) >&2; cat", &|| false).result,
@@ -261,7 +251,7 @@ fn what_a_command_prints_does_not_get_among_the_results_and_it_reads_nothing() {
     let (stdin, stderr) = (directory.path().join("in"), directory.path().join("err"));
     fs::write(&stdin, "from our stdin").expect("a new name");
     let redirected = format!("exec \"$0\" \"$@\" <{} 2>{}", text(&stdin), text(&stderr));
-    let stdout = child(TEST, &["sh", "-c", &redirected]);
+    let stdout = child(test, &["sh", "-c", &redirected]);
     let stderr = fs::read_to_string(stderr).expect("the shell made it");
     assert!(stdout.contains("a result"), "{stdout}");
     for printed in ["to 1", "to 2"] {
@@ -279,11 +269,6 @@ mod needs_root {
 
     #[test]
     fn all_caches_are_dropped_when_all_is_written_back() {
-        const TEST: &str = "host::needs_root::all_caches_are_dropped_when_all_is_written_back";
-        if is_child(TEST) {
-            drop_caches().expect("root");
-            return;
-        }
         // The call is only simulated: a real one would slow down the whole host.
         let options = [
             "--trace=sync,write",
@@ -291,7 +276,8 @@ mod needs_root {
             "--trace-path=/proc/sys/vm/drop_caches",
             "--quiet=all",
         ];
-        let Some(run) = child_under_strace(TEST, &options) else {
+        let work = || drop_caches().expect("root");
+        let Some(run) = traced(this_test!(), &options, work) else {
             return;
         };
         let calls = run
@@ -311,11 +297,9 @@ mod needs_root {
 
     #[test]
     fn mounts_are_found_as_findmnt_finds_them() {
-        const TEST: &str = "host::needs_root::mounts_are_found_as_findmnt_finds_them";
-        if !is_child(TEST) {
-            return child_with_own_mounts(TEST);
-        }
-        let top = place();
+        let Some(top) = in_own_mounts(this_test!()) else {
+            return;
+        };
         let blank = top.join("with blank");
         let hidden = blank.join("hidden");
         fs::create_dir_all(&hidden).expect("new names");
@@ -354,11 +338,9 @@ mod needs_root {
 
     #[test]
     fn space_is_counted_as_the_mount_was_made() {
-        const TEST: &str = "host::needs_root::space_is_counted_as_the_mount_was_made";
-        if !is_child(TEST) {
-            return child_with_own_mounts(TEST);
-        }
-        let directory = place();
+        let Some(directory) = in_own_mounts(this_test!()) else {
+            return;
+        };
         let _mounted = Mounted::tmpfs(&directory, "size=1m,nr_inodes=100");
         let page = 4096;
         let total = Space {

@@ -17,7 +17,7 @@ use rbench_sys::engine::{Lack, NamesInFlight, lacking};
 use rbench_sys::fs::perform;
 use rbench_sys::{Completion, Fs, PosixFs};
 
-use crate::support::{Mounted, child_with_own_mounts, is_child, place, skip};
+use crate::support::{Mounted, in_child, in_own_mounts, place, skip, this_test};
 
 const fn once(call: Call) -> Part {
     Part::once(call)
@@ -263,9 +263,8 @@ fn open_files() -> usize {
 /// Runs in a process of its own, where no other test opens files meanwhile.
 #[test]
 fn a_ring_says_and_leaves_what_system_calls_do() {
-    const TEST: &str = "in_flight::a_ring_says_and_leaves_what_system_calls_do";
-    if !is_child(TEST) {
-        return drop(crate::support::child(TEST, &["env"]));
+    if !in_child(this_test!(), &["env"]) {
+        return;
     }
     let there = place();
     let [one, two] = ["one", "two"].map(|name| {
@@ -484,11 +483,9 @@ mod needs_root {
 
     #[test]
     fn a_file_system_that_fills_up_gives_a_short_write_then_an_error_and_files_are_closed() {
-        const TEST: &str = "in_flight::needs_root::a_file_system_that_fills_up_gives_a_short_write_then_an_error_and_files_are_closed";
-        if !is_child(TEST) {
-            return child_with_own_mounts(TEST);
-        }
-        let there = place();
+        let Some(there) = in_own_mounts(this_test!()) else {
+            return;
+        };
         let mounted = Mounted::tmpfs(&there, "size=44k");
         let fs = PosixFs::open_directory(&there).expect("it opens");
         let Some(mut ring) = ring(&fs, 2) else {

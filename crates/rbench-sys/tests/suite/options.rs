@@ -12,7 +12,7 @@ use rbench_sys::residency::resident;
 use rbench_sys::{Engine, EngineConfig, Request};
 
 use crate::blocks::{BLOCK, complete, data, file_of, read_at, write_at};
-use crate::support::{child_under_strace, disk, evict, is_child, place, skip, wait_until};
+use crate::support::{disk, evict, place, skip, this_test, traced, wait_until};
 
 /// Creates an engine with the options of `change`; `None`, with a notice, if the
 /// system lacks it.
@@ -252,11 +252,7 @@ fn mark(name: &str) {
 
 #[test]
 fn the_kernel_is_asked_for_what_the_options_say() {
-    const TEST: &str = "options::the_kernel_is_asked_for_what_the_options_say";
-    if is_child(TEST) {
-        return asked();
-    }
-    let Some(run) = child_under_strace(TEST, &["-e", "signal=none"]) else {
+    let Some(run) = traced(this_test!(), &["-e", "signal=none"], asked) else {
         return;
     };
     let section = |name: &str| {
@@ -282,8 +278,7 @@ fn the_kernel_is_asked_for_what_the_options_say() {
 
 #[test]
 fn completions_in_mapped_memory_cost_no_call() {
-    const TEST: &str = "options::completions_in_mapped_memory_cost_no_call";
-    if is_child(TEST) {
+    let work = || {
         for reap in [false, true] {
             let mut engine = with("libaio", 1, |o| o.userspace_reap = reap).expect("permitted");
             let file = File::create(place().join("f")).expect("a new file");
@@ -292,9 +287,8 @@ fn completions_in_mapped_memory_cost_no_call() {
             assert_eq!(complete(&mut *engine, write_at(&file, 0, BLOCK)), Ok(BLOCK));
             mark("end");
         }
-        return;
-    }
-    let Some(run) = child_under_strace(TEST, &["-e", "signal=none"]) else {
+    };
+    let Some(run) = traced(this_test!(), &["-e", "signal=none"], work) else {
         return;
     };
     let calls = |name: &str| {
@@ -335,19 +329,17 @@ fn the_kernel_judges_the_priorities_of_requests() {
 
 #[test]
 fn about_so_many_calls_are_polled_as_the_percentage_says() {
-    const TEST: &str = "options::about_so_many_calls_are_polled_as_the_percentage_says";
     const CALLS: usize = 400;
-    if is_child(TEST) {
+    let work = || {
         let asks: Change = |o| (o.hipri, o.hipri_percentage) = (true, 25);
         let mut engine = with("pvsync2", 1, asks).expect("permitted");
         let file = File::create(place().join("f")).expect("a new file");
         for _ in 0..CALLS {
             assert_eq!(complete(&mut *engine, write_at(&file, 0, BLOCK)), Ok(BLOCK));
         }
-        return;
-    }
+    };
     let options = ["-e", "trace=pwritev2", "-e", "signal=none"];
-    let Some(run) = child_under_strace(TEST, &options) else {
+    let Some(run) = traced(this_test!(), &options, work) else {
         return;
     };
     assert_eq!(run.log.matches("pwritev2(").count(), CALLS);

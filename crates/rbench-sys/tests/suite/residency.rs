@@ -20,18 +20,7 @@ use rbench_sys::residency::{
 use rbench_sys::round_trip::round_trip;
 use rbench_testfs::{Config, Kind, Mounted, RootStats, Snapshot, mount};
 
-use crate::support::{child, is_child};
-
-/// Runs `test` apart from the others: the programs that those start close copies of all open files,
-/// which the file system notices (FLUSH).
-fn apart(test: &str) -> bool {
-    let name = format!("residency::{test}");
-    if !is_child(&name) {
-        child(&name, &["env"]);
-        return false;
-    }
-    true
-}
+use crate::support::{in_child, this_test};
 
 /// A mapping of all of a file, whose pages nobody drops while they are mapped, though they may drop
 /// the caches of this host.
@@ -61,7 +50,7 @@ impl Drop for Mapping {
 #[test]
 fn on_a_disk_what_is_read_first_is_fetched_and_what_is_cached_is_not() {
     // In a process of its own, whose files no other test reads.
-    if !apart("on_a_disk_what_is_read_first_is_fetched_and_what_is_cached_is_not") {
+    if !in_child(this_test!(), &["env"]) {
         return;
     }
     let directory = crate::support::disk();
@@ -158,7 +147,8 @@ mod needs_fuse {
 
     #[test]
     fn requests_are_those_of_the_account_whatever_is_cached() {
-        if !apart("needs_fuse::requests_are_those_of_the_account_whatever_is_cached") {
+        // Programs that other tests start close copies of all open files, which counts (FLUSH).
+        if !in_child(this_test!(), &["env"]) {
             return;
         }
         let check = |timeout: Nanos, keep_cache, stats_file| {
@@ -206,7 +196,8 @@ mod needs_fuse {
 
     #[test]
     fn reading_the_counter_is_no_request_of_the_run() {
-        if !apart("needs_fuse::reading_the_counter_is_no_request_of_the_run") {
+        // Programs that other tests start close copies of all open files, which counts (FLUSH).
+        if !in_child(this_test!(), &["env"]) {
             return;
         }
         for stats_file in [RootStats::Silent, RootStats::Counted] {

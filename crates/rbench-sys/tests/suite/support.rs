@@ -43,6 +43,23 @@ pub fn evict(file: &File) {
     nix::fcntl::posix_fadvise(file, 0, 0, advice).expect("it is a file");
 }
 
+/// The full name of the test that it stands in.
+macro_rules! this_test {
+    () => {{
+        fn here() {}
+        crate::support::test_around(here)
+    }};
+}
+pub(crate) use this_test;
+
+/// The full name of the test that contains the function `here`.
+pub fn test_around<F>(_here: F) -> &'static str {
+    let path = std::any::type_name::<F>();
+    let (_, path) = path.split_once("::").expect("it begins with this program");
+    path.strip_suffix("::here")
+        .expect("it ends with the function")
+}
+
 /// True if this process is the child that runs `test`.
 pub fn is_child(test: &str) -> bool {
     std::env::var(CHILD).is_ok_and(|name| name == test)
@@ -90,9 +107,22 @@ fn printed(run: &Output) -> String {
     String::from_utf8_lossy(&text).into_owned()
 }
 
-/// Like [`child`], in a separate mount namespace in which it is root; its mounts end
-/// with it.
-pub fn child_with_own_mounts(test: &str) {
+/// True in a child process that runs `test`; elsewhere runs it as [`child`] does, and
+/// returns false.
+pub fn in_child(test: &str, wrapper: &[&str]) -> bool {
+    if !is_child(test) {
+        child(test, wrapper);
+        return false;
+    }
+    true
+}
+
+/// Like [`in_child`], in a separate mount namespace in which it is root; its mounts end
+/// with it. Returns its [`place`].
+pub fn in_own_mounts(test: &str) -> Option<PathBuf> {
+    if is_child(test) {
+        return Some(place());
+    }
     let as_root: &[&str] = &["unshare", "--mount"];
     let as_user: &[&str] = &["unshare", "--mount", "--map-root-user"];
     match [as_root, as_user]
@@ -102,6 +132,7 @@ pub fn child_with_own_mounts(test: &str) {
         Some(wrapper) => drop(child(test, wrapper)),
         None => skip("unshare may not make a mount namespace"),
     }
+    None
 }
 
 /// A mount that ends with the value.
@@ -162,8 +193,13 @@ pub struct Traced {
     pub log: String,
 }
 
-/// Like [`child`], under strace with `options`; `None` if strace does not work.
-pub fn child_under_strace(test: &str, options: &[&str]) -> Option<Traced> {
+/// Runs `test` as [`child`] does, under strace with `options`. In the child, does `work`
+/// and returns `None`, like where strace does not work.
+pub fn traced(test: &str, options: &[&str], work: impl FnOnce()) -> Option<Traced> {
+    if is_child(test) {
+        work();
+        return None;
+    }
     if !runs(&["strace", "-o", "/dev/null", "true"]) {
         skip("strace does not work here");
         return None;

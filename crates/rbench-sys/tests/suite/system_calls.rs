@@ -13,7 +13,7 @@ use rbench_sys::files::Advice;
 use rbench_sys::{Data, EngineConfig, Fs, NullFs, Operands, PosixFs, Request, Transfer};
 
 use crate::allocations;
-use crate::support::{child_under_strace, is_child, place, skip};
+use crate::support::{is_child, place, skip, this_test, traced};
 
 /// Prefix of a marking path: the calls after [`mark`] belong to `name`.
 const MARK: &str = "/rbench-mark/";
@@ -102,11 +102,7 @@ const OPTIONS: &[&str] = &["-y", "-s", "4", "-e", "signal=none"];
 
 #[test]
 fn each_method_of_posix_fs_makes_exactly_its_calls() {
-    const TEST: &str = "system_calls::each_method_of_posix_fs_makes_exactly_its_calls";
-    if is_child(TEST) {
-        return each_method();
-    }
-    let Some(run) = child_under_strace(TEST, OPTIONS) else {
+    let Some(run) = traced(this_test!(), OPTIONS, each_method) else {
         return;
     };
     assert_eq!(
@@ -213,11 +209,7 @@ fn each_method() {
 
 #[test]
 fn links_and_attributes_are_one_call_each() {
-    const TEST: &str = "system_calls::links_and_attributes_are_one_call_each";
-    if is_child(TEST) {
-        return each_attribute();
-    }
-    let Some(run) = child_under_strace(TEST, OPTIONS) else {
+    let Some(run) = traced(this_test!(), OPTIONS, each_attribute) else {
         return;
     };
     // Removes strace's details of times and of nested structures.
@@ -353,12 +345,7 @@ const OF_TRACES: &[Call] = &[
 
 #[test]
 fn a_call_by_a_path_a_link_or_a_file_is_the_one_that_its_name_says() {
-    const TEST: &str =
-        "system_calls::a_call_by_a_path_a_link_or_a_file_is_the_one_that_its_name_says";
-    if is_child(TEST) {
-        return of_traces();
-    }
-    let Some(run) = child_under_strace(TEST, OPTIONS) else {
+    let Some(run) = traced(this_test!(), OPTIONS, of_traces) else {
         return;
     };
     let calls = marked_calls(&run.log);
@@ -424,11 +411,9 @@ const ONE_BY_ONE: [&str; 8] = [
 
 #[test]
 fn one_request_of_a_synchronous_engine_is_its_calls_and_no_more() {
-    const TEST: &str = "system_calls::one_request_of_a_synchronous_engine_is_its_calls_and_no_more";
-    if is_child(TEST) {
-        return ONE_BY_ONE.into_iter().for_each(each_transfer);
-    }
-    let Some(run) = child_under_strace(TEST, OPTIONS) else {
+    let Some(run) = traced(this_test!(), OPTIONS, || {
+        ONE_BY_ONE.into_iter().for_each(each_transfer)
+    }) else {
         return;
     };
     assert_eq!(
@@ -533,8 +518,7 @@ fn each_transfer(name: &str) {
 
 #[test]
 fn sync_seeks_in_an_attached_file_only_where_it_has_to() {
-    const TEST: &str = "system_calls::sync_seeks_in_an_attached_file_only_where_it_has_to";
-    if is_child(TEST) {
+    let work = || {
         let mut engine = synchronous("sync");
         let file = three_blocks("f");
         engine.attach(file.as_raw_fd(), None);
@@ -543,10 +527,9 @@ fn sync_seeks_in_an_attached_file_only_where_it_has_to() {
             one(&mut *engine, &file, Transfer::Read, offset);
         }
         mark("end");
-        return;
-    }
+    };
     let options = [OPTIONS, &["-e", "trace=lseek,read,access"]].concat();
-    let Some(run) = child_under_strace(TEST, &options) else {
+    let Some(run) = traced(this_test!(), &options, work) else {
         return;
     };
     let calls: Vec<String> = marked_calls(&run.log)
@@ -566,9 +549,7 @@ fn sync_seeks_in_an_attached_file_only_where_it_has_to() {
 
 #[test]
 fn mmap_maps_an_attached_file_once_and_syncs_the_mapping_and_the_file() {
-    const TEST: &str =
-        "system_calls::mmap_maps_an_attached_file_once_and_syncs_the_mapping_and_the_file";
-    if is_child(TEST) {
+    let work = || {
         let mut engine = synchronous("mmap");
         let file = three_blocks("f");
         engine.attach(file.as_raw_fd(), Some(Advice::Random));
@@ -583,9 +564,8 @@ fn mmap_maps_an_attached_file_once_and_syncs_the_mapping_and_the_file() {
         mark("detach");
         engine.detach(file.as_raw_fd());
         mark("end");
-        return;
-    }
-    let Some(run) = child_under_strace(TEST, OPTIONS) else {
+    };
+    let Some(run) = traced(this_test!(), OPTIONS, work) else {
         return;
     };
     assert_eq!(
@@ -604,8 +584,8 @@ fn mmap_maps_an_attached_file_once_and_syncs_the_mapping_and_the_file() {
 
 #[test]
 fn a_partial_transfer_is_continued_where_it_ended() {
-    const TEST: &str = "system_calls::a_partial_transfer_is_continued_where_it_ended";
-    if is_child(TEST) {
+    let test = this_test!();
+    if is_child(test) {
         return ONE_BY_ONE.into_iter().for_each(each_transfer);
     }
     // (engine, its calls, arguments of the first call and of the call after its partial
@@ -614,7 +594,7 @@ fn a_partial_transfer_is_continued_where_it_ended() {
         let path = format!("--trace-path={{place}}/{name}");
         let inject = format!("inject={},{}:retval=1000:when=1", calls[0], calls[1]);
         let options = [OPTIONS, &[&path, "-e", &inject]].concat();
-        let Some(run) = child_under_strace(TEST, &options) else {
+        let Some(run) = traced(test, &options, || ()) else {
             return;
         };
         // This log only has calls for the file, hence no marks.
@@ -650,11 +630,9 @@ fn a_partial_transfer_is_continued_where_it_ended() {
 
 #[test]
 fn a_batch_of_requests_is_one_call() {
-    const TEST: &str = "system_calls::a_batch_of_requests_is_one_call";
-    if is_child(TEST) {
-        return ["io_uring", "libaio"].into_iter().for_each(batches);
-    }
-    let Some(run) = child_under_strace(TEST, OPTIONS) else {
+    let Some(run) = traced(this_test!(), OPTIONS, || {
+        ["io_uring", "libaio"].into_iter().for_each(batches)
+    }) else {
         return;
     };
     let calls = marked_calls(&run.log);
@@ -728,12 +706,7 @@ fn batches(name: &str) {
 
 #[test]
 fn one_request_of_an_engine_of_names_is_one_call_and_fails_as_that_does() {
-    const TEST: &str =
-        "system_calls::one_request_of_an_engine_of_names_is_one_call_and_fails_as_that_does";
-    if is_child(TEST) {
-        return names();
-    }
-    let Some(run) = child_under_strace(TEST, OPTIONS) else {
+    let Some(run) = traced(this_test!(), OPTIONS, names) else {
         return;
     };
     let missing = |call: &str| format!("missing-{call} = -1 ENOENT (No such file or directory)");

@@ -16,7 +16,7 @@ use rbench_sys::testdir::{Held, Made, is_there, make, others_may_replace, remove
 use rbench_sys::{RemoveError, SetupError};
 
 use crate::support::{
-    Mounted, child, child_with_own_mounts, disk, is_child, memory, place, protect_root, text,
+    Mounted, disk, in_child, in_own_mounts, memory, place, protect_root, text, this_test,
 };
 use crate::workdir::quietly;
 
@@ -74,10 +74,7 @@ fn a_directory_is_made_once_and_found_from_then_on() {
 
 #[test]
 fn a_relative_path_starts_from_the_current_directory_and_the_mode_is_0775() {
-    const TEST: &str =
-        "testdir::a_relative_path_starts_from_the_current_directory_and_the_mode_is_0775";
-    if !is_child(TEST) {
-        child(TEST, &["env"]);
+    if !in_child(this_test!(), &["env"]) {
         return;
     }
     env::set_current_dir(place()).expect("it was made");
@@ -164,11 +161,9 @@ mod needs_root {
 
     #[test]
     fn a_full_or_read_only_file_system_is_named_as_such() {
-        const TEST: &str = "testdir::needs_root::a_full_or_read_only_file_system_is_named_as_such";
-        if !is_child(TEST) {
-            return child_with_own_mounts(TEST);
-        }
-        let top = place();
+        let Some(top) = in_own_mounts(this_test!()) else {
+            return;
+        };
         let shown = top.display();
         let mounted = Mounted::new("t", &top, Some("tmpfs"), MsFlags::MS_RDONLY, "");
         let expect = format!("{shown} is on a file system that is mounted read-only");
@@ -182,12 +177,9 @@ mod needs_root {
 
     #[test]
     fn a_directory_right_below_the_root_directory_is_allowed() {
-        const TEST: &str =
-            "testdir::needs_root::a_directory_right_below_the_root_directory_is_allowed";
-        if !is_child(TEST) {
-            return child_with_own_mounts(TEST);
-        }
-        let top = place();
+        let Some(top) = in_own_mounts(this_test!()) else {
+            return;
+        };
         let _mounted = Mounted::tmpfs(&top, "");
         fs::create_dir(top.join("proc")).expect("a new name");
         let _proc = Mounted::bind(Path::new("/proc"), &top.join("proc"));
@@ -240,11 +232,9 @@ mod needs_root {
 
     #[test]
     fn only_an_empty_directory_is_removed_as_such() {
-        const TEST: &str = "testdir::needs_root::only_an_empty_directory_is_removed_as_such";
-        if !is_child(TEST) {
-            return child_with_own_mounts(TEST);
-        }
-        let top = place();
+        let Some(top) = in_own_mounts(this_test!()) else {
+            return;
+        };
         let path = top.join("out");
         fs::create_dir_all(path.join("sub")).expect("new names");
         symlink("out/sub", top.join("link")).expect("a new name");
@@ -271,12 +261,9 @@ mod needs_root {
 
     #[test]
     fn nothing_is_removed_but_the_directory_that_was_named() {
-        const TEST: &str =
-            "testdir::needs_root::nothing_is_removed_but_the_directory_that_was_named";
-        if !is_child(TEST) {
-            return child_with_own_mounts(TEST);
-        }
-        let directory = place();
+        let Some(directory) = in_own_mounts(this_test!()) else {
+            return;
+        };
         let top = directory.as_path();
         let _mounted = Mounted::tmpfs(top, "");
         protect_root();
@@ -305,12 +292,9 @@ mod needs_root {
 
     #[test]
     fn no_other_mount_is_emptied_neither_inside_nor_at_the_path_itself() {
-        const TEST: &str =
-            "testdir::needs_root::no_other_mount_is_emptied_neither_inside_nor_at_the_path_itself";
-        if !is_child(TEST) {
-            return child_with_own_mounts(TEST);
-        }
-        let directory = place();
+        let Some(directory) = in_own_mounts(this_test!()) else {
+            return;
+        };
         let top = directory.as_path();
         let outside = top.join("outside");
         let out = top.join("out");

@@ -15,7 +15,7 @@ use rbench_sys::{Fs, Operands, Removal, RemoveError, SetupError, WorkDir};
 
 use crate::allocations;
 use crate::support::{
-    Mounted, child, child_with_own_mounts, disk, is_child, place, protect_root, skip, text,
+    Mounted, disk, in_child, in_own_mounts, place, protect_root, skip, text, this_test,
 };
 
 const MARK: &[u8] = b"run 1\n";
@@ -159,9 +159,7 @@ fn a_parent_or_name_that_cannot_be_is_refused_in_a_sentence() {
 
 #[test]
 fn without_permission_the_sentence_says_so_and_what_stays_is_named() {
-    const TEST: &str = "workdir::without_permission_the_sentence_says_so_and_what_stays_is_named";
-    if !is_child(TEST) {
-        child(TEST, &["env"]);
+    if !in_child(this_test!(), &["env"]) {
         return;
     }
     let place = place();
@@ -387,9 +385,7 @@ fn directories_inside_are_made_and_opened_without_leaving() {
 
 #[test]
 fn one_that_cannot_be_looked_into_is_named_and_hides_no_others() {
-    const TEST: &str = "workdir::one_that_cannot_be_looked_into_is_named_and_hides_no_others";
-    if !is_child(TEST) {
-        child(TEST, &["env"]);
+    if !in_child(this_test!(), &["env"]) {
         return;
     }
     let place = place();
@@ -423,12 +419,9 @@ mod needs_root {
 
     #[test]
     fn a_full_read_only_or_dead_file_system_is_named_as_such() {
-        const TEST: &str =
-            "workdir::needs_root::a_full_read_only_or_dead_file_system_is_named_as_such";
-        if !is_child(TEST) {
-            return child_with_own_mounts(TEST);
-        }
-        let place = place();
+        let Some(place) = in_own_mounts(this_test!()) else {
+            return;
+        };
         let path = place.as_path();
         let shown = path.display();
         let name = "rbench.1";
@@ -471,11 +464,9 @@ mod needs_root {
 
     #[test]
     fn removal_follows_no_symbolic_link() {
-        const TEST: &str = "workdir::needs_root::removal_follows_no_symbolic_link";
-        if !is_child(TEST) {
-            return child_with_own_mounts(TEST);
-        }
-        let place = place();
+        let Some(place) = in_own_mounts(this_test!()) else {
+            return;
+        };
         let top = place.as_path();
         let _mounted = Mounted::tmpfs(top, "");
         protect_root();
@@ -504,11 +495,9 @@ mod needs_root {
 
     #[test]
     fn removal_enters_no_other_mount() {
-        const TEST: &str = "workdir::needs_root::removal_enters_no_other_mount";
-        if !is_child(TEST) {
-            return child_with_own_mounts(TEST);
-        }
-        let place = place();
+        let Some(place) = in_own_mounts(this_test!()) else {
+            return;
+        };
         let top = place.as_path();
         let outside = top.join("outside");
         fs::create_dir(&outside).expect("a new name");
@@ -557,12 +546,9 @@ mod needs_root {
 
     #[test]
     fn a_part_of_the_directory_on_which_something_is_mounted_stays() {
-        const TEST: &str =
-            "workdir::needs_root::a_part_of_the_directory_on_which_something_is_mounted_stays";
-        if !is_child(TEST) {
-            return child_with_own_mounts(TEST);
-        }
-        let place = place();
+        let Some(place) = in_own_mounts(this_test!()) else {
+            return;
+        };
         let made = create(&place);
         made.mkdir_all("a/b").expect("new names");
         let part = made.path().join("a/b");
@@ -587,11 +573,9 @@ mod needs_root {
 
     #[test]
     fn without_proc_mounts_stay_and_the_rest_is_removed() {
-        const TEST: &str = "workdir::needs_root::without_proc_mounts_stay_and_the_rest_is_removed";
-        if !is_child(TEST) {
-            return child_with_own_mounts(TEST);
-        }
-        let place = place();
+        let Some(place) = in_own_mounts(this_test!()) else {
+            return;
+        };
         let made = create(&place);
         let path = made.path().to_owned();
         made.mkdir_all("a/b").expect("new names");

@@ -9,16 +9,10 @@ use std::thread;
 
 use nix::errno::Errno;
 use rbench_sys::anchor::{Anchor, deal};
-use rbench_sys::{Part, Removal, RemoveError, WorkDir, testdir};
+use rbench_sys::{Part, Removal, RemoveError, testdir};
 
 use crate::support::{Mounted, disk, in_own_mounts, memory, place, this_test};
-use crate::workdir::quietly;
-
-const MARK: &[u8] = b"run 1\n";
-
-fn create(parent: &Path) -> WorkDir {
-    WorkDir::create(parent, "rbench.1", MARK).expect("the parent is empty")
-}
+use crate::workdir::{QUIETLY, create};
 
 /// Creates a tree with directories of very different sizes; returns the number of
 /// entries.
@@ -56,13 +50,13 @@ fn several_threads_remove_a_tree_once_and_tell_of_each_entry() {
         let top = memory();
         let work_dir = create(top.path());
         let entries = grow(work_dir.path());
-        let (never, reported) = (|| false, AtomicU64::new(0));
+        let reported = AtomicU64::new(0);
         let how = Removal {
             threads,
             progress: &|_| {
                 reported.fetch_add(1, Ordering::Relaxed);
             },
-            ..quietly(&never)
+            ..QUIETLY
         };
         assert_eq!(work_dir.remove(how), Ok(entries), "{threads} threads");
         assert_eq!(reported.into_inner(), entries);
@@ -82,7 +76,7 @@ fn several_threads_stop_when_they_are_told_to() {
         progress: &|n| {
             stop.fetch_or(n >= 100, Ordering::Relaxed);
         },
-        ..quietly(&stopped)
+        stop: &stopped,
     };
     let error = work_dir.remove(how).expect_err("it was stopped");
     let RemoveError::Stopped { removed, .. } = error else {
@@ -100,18 +94,15 @@ fn together(anchor: &(dyn Fn() -> Anchor + Sync), of: usize, enough: usize) -> (
     for round in 0.. {
         let (parts, _) = anchor().survey(enough);
         let shares: Vec<Vec<Part>> = (0..of).map(|nth| deal(&parts, nth, of)).collect();
-        let remove = &|share: &Vec<Part>| {
-            let (anchor, never) = (anchor(), || false);
-            match anchor.remove(
-                share,
-                Removal {
-                    threads: 2,
-                    ..quietly(&never)
-                },
-            ) {
-                Ok(removed) | Err(RemoveError::Kept { removed, .. }) => removed,
-                Err(error) => panic!("{error}"),
-            }
+        let remove = &|share: &Vec<Part>| match anchor().remove(
+            share,
+            Removal {
+                threads: 2,
+                ..QUIETLY
+            },
+        ) {
+            Ok(removed) | Err(RemoveError::Kept { removed, .. }) => removed,
+            Err(error) => panic!("{error}"),
         };
         let removed: u64 = thread::scope(|scope| {
             let all: Vec<_> = shares
@@ -143,8 +134,7 @@ fn shares_of_all_leave_nothing_but_the_directories_on_the_way() {
         let (parts, whole) = anchor().survey(usize::MAX);
         assert!(parts.is_empty() && whole, "{parts:?}");
         assert!(work_dir.path().join(".rbench-run").exists());
-        let never = || false;
-        assert_eq!(work_dir.remove(quietly(&never)), Ok(left));
+        assert_eq!(work_dir.remove(QUIETLY), Ok(left));
     }
 }
 
@@ -197,10 +187,9 @@ fn links_in_place_of_what_was_listed_are_not_followed() {
             fs::rename(path.join(name), aside.join(name)).expect("the same file system");
             symlink(&outside, path.join(name)).expect("the name is free");
         }
-        let never = || false;
         let how = Removal {
             threads: 4,
-            ..quietly(&never)
+            ..QUIETLY
         };
         let error = opened
             .remove(&parts, how)
@@ -237,8 +226,7 @@ fn links_in_place_of_what_was_listed_are_not_followed() {
     assert!(testdir::Held::default().anchor(&path.join("top")).is_err());
     let (mut parts, _) = anchor().survey(100);
     parts[0].way = vec![c"..".to_owned(), c"outside".to_owned()];
-    let never = || false;
-    let refused = anchor().remove(&parts, quietly(&never));
+    let refused = anchor().remove(&parts, QUIETLY);
     assert!(matches!(
         refused,
         Err(RemoveError::Kept {
@@ -274,10 +262,7 @@ mod needs_root {
         let second = Mounted::tmpfs(&path.join("b/other"), "");
         fs::write(path.join("b/other/ours"), "data").expect("a new name");
         for parts in [parts, anchor().survey(1).0] {
-            let never = || false;
-            let error = anchor()
-                .remove(&parts, quietly(&never))
-                .expect_err("mounts stay");
+            let error = anchor().remove(&parts, QUIETLY).expect_err("mounts stay");
             assert!(
                 matches!(
                     error,
@@ -295,7 +280,6 @@ mod needs_root {
             Errno::EXDEV
         );
         drop((first, second));
-        let never = || false;
-        assert!(work_dir.remove(quietly(&never)).is_ok());
+        assert!(work_dir.remove(QUIETLY).is_ok());
     }
 }

@@ -7,12 +7,13 @@ use std::os::fd::AsRawFd;
 use nix::errno::Errno;
 use nix::unistd::{AccessFlags, access};
 use rbench_core::operations::READABLE;
-use rbench_core::{By, Call, IoPriority, OpenFlags};
+use rbench_core::{By, Call, OpenFlags};
 use rbench_sys::engine::find;
 use rbench_sys::files::Advice;
-use rbench_sys::{Data, EngineConfig, Fs, NullFs, Operands, PosixFs, Request, Transfer};
+use rbench_sys::{Data, EngineConfig, Fs, NullFs, Operands, PosixFs, Transfer};
 
 use crate::allocations;
+use crate::blocks::{BLOCK, read_at, request};
 use crate::support::{is_child, place, skip, this_test, traced};
 
 /// Prefix of a marking path: the calls after [`mark`] belong to `name`.
@@ -482,17 +483,7 @@ fn three_blocks(name: &str) -> std::fs::File {
 
 fn one(engine: &mut dyn rbench_sys::Engine, file: &impl AsRawFd, transfer: Transfer, offset: u64) {
     let mut done = Vec::with_capacity(1);
-    engine.submit(
-        0,
-        Request {
-            transfer,
-            fd: file.as_raw_fd(),
-            offset,
-            length: 4096,
-            at: 0,
-            priority: IoPriority::default(),
-        },
-    );
+    engine.submit(0, request(transfer, file, offset, BLOCK));
     engine.flush().expect("flushing works");
     engine.wait(&mut done).expect("waiting works");
     assert_eq!(done.len(), 1);
@@ -678,17 +669,7 @@ fn batches(name: &str) {
     file.set_len(1 << 20).expect("the file is ours");
     let submit = |engine: &mut dyn rbench_sys::Engine, slots: std::ops::Range<usize>| {
         for slot in slots {
-            engine.submit(
-                slot,
-                Request {
-                    transfer: Transfer::Read,
-                    fd: file.as_raw_fd(),
-                    offset: slot as u64 * 4096,
-                    length: 4096,
-                    at: 0,
-                    priority: IoPriority::default(),
-                },
-            );
+            engine.submit(slot, read_at(&file, (slot * BLOCK) as u64, BLOCK));
         }
     };
     mark(&format!("{name}-flush"));
@@ -771,31 +752,19 @@ fn names() {
         engine
             .name_files(&mut paths.into_iter())
             .expect("plain names");
-        let request = Request {
-            transfer: Transfer::Read,
-            fd: 1,
-            offset: 0,
-            length: 4096,
-            at: 0,
-            priority: IoPriority::default(),
-        };
+        // The second one of the names.
+        let read = read_at(&1, 0, BLOCK);
         let mut room = Vec::with_capacity(1);
         mark(label);
         let mut done = Ok(Ok(0));
-        let allocated = allocations::calls(|| done = engine.perform(request, &mut room));
+        let allocated = allocations::calls(|| done = engine.perform(read, &mut room));
         mark("end");
         assert_eq!(allocated, 0, "{label}");
         assert_eq!(done, Ok(expect), "{label}");
         let opened = engine.take_opened();
         assert_eq!(opened.is_some(), label == "filecreate", "{label}");
         assert!(engine.take_opened().is_none(), "it is given away once");
-        engine.submit(
-            0,
-            Request {
-                transfer: Transfer::Fsync,
-                ..request
-            },
-        );
+        engine.submit(0, request(Transfer::Fsync, &1, 0, BLOCK));
         engine.wait(&mut room).expect("nothing can fail");
         let synced = room.pop().map(|done| done.result);
         assert_eq!(synced, Some(Err(Errno::EINVAL)), "{label}: no data");

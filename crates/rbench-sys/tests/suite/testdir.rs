@@ -18,11 +18,11 @@ use rbench_sys::{RemoveError, SetupError};
 use crate::support::{
     Mounted, disk, in_child, in_own_mounts, memory, place, protect_root, text, this_test,
 };
-use crate::workdir::quietly;
+use crate::workdir::QUIETLY;
 
 /// Removes the tree `path`, in one thread.
 fn removed_tree(path: &Path) -> Result<u64, RemoveError> {
-    Held::default().remove_tree(path, quietly(&|| false))
+    Held::default().remove_tree(path, QUIETLY)
 }
 
 /// Error of creating `path`, as a sentence.

@@ -20,23 +20,21 @@ use crate::support::{
 
 const MARK: &[u8] = b"run 1\n";
 
-fn create(parent: &Path) -> WorkDir {
+/// A new directory in `parent`, named "rbench.1".
+pub fn create(parent: &Path) -> WorkDir {
     WorkDir::create(parent, "rbench.1", MARK).expect("the parent is empty")
 }
 
 fn remove(directory: WorkDir) -> Result<u64, RemoveError> {
-    let never = || false;
-    directory.remove(quietly(&never))
+    directory.remove(QUIETLY)
 }
 
-/// Removes with one thread, without progress.
-pub fn quietly(stop: &(dyn Fn() -> bool + Sync)) -> Removal<'_> {
-    Removal {
-        threads: 1,
-        stop,
-        progress: &|_| (),
-    }
-}
+/// Removes everything with one thread, without progress.
+pub const QUIETLY: Removal<'static> = Removal {
+    threads: 1,
+    stop: &|| false,
+    progress: &|_| (),
+};
 
 fn is_empty(directory: &Path) -> bool {
     fs::read_dir(directory)
@@ -209,8 +207,7 @@ fn a_part_of_the_directory_is_removed_with_the_same_care() {
     let top = disk();
     let made = create(top.path());
     let path = made.path().to_owned();
-    let never = || false;
-    let removed = |relative: &str| made.remove_below(relative, quietly(&never));
+    let removed = |relative: &str| made.remove_below(relative, QUIETLY);
     made.mkdir_all("a/b/c").expect("new names");
     made.mkdir_all("a/d").expect("new names");
     assert_eq!(removed("a/b"), Ok(1), "c, and b itself");
@@ -251,7 +248,7 @@ fn a_directory_that_turns_into_a_symbolic_link_meanwhile_is_not_followed() {
     }
     // All names are in the first batch of the listing. When the first entry
     // is gone, the others change.
-    let (swapped, never) = (AtomicU32::new(0), || false);
+    let swapped = AtomicU32::new(0);
     let swap = |n| {
         for i in (0..10).filter(|_| n == 1) {
             let name = path.join(format!("d{i}"));
@@ -263,7 +260,7 @@ fn a_directory_that_turns_into_a_symbolic_link_meanwhile_is_not_followed() {
     };
     let how = Removal {
         progress: &swap,
-        ..quietly(&never)
+        ..QUIETLY
     };
     let error = made
         .remove(how)
@@ -301,10 +298,9 @@ fn a_large_directory_is_removed_in_constant_memory_and_progress_is_told() {
     }
     let told = Mutex::new(Vec::with_capacity(FILES as usize + 1));
     let tell = |n| told.lock().expect("one thread").push(n);
-    let never = || false;
     let how = Removal {
         progress: &tell,
-        ..quietly(&never)
+        ..QUIETLY
     };
     let mut removed = Ok(0);
     let peak = allocations::peak_bytes(|| {
@@ -338,7 +334,8 @@ fn a_stopped_removal_keeps_the_marker_and_can_be_taken_up_again() {
     let stopped = || stop.load(Ordering::Relaxed);
     let how = Removal {
         progress: &|n| stop.store(n == 10, Ordering::Relaxed),
-        ..quietly(&stopped)
+        stop: &stopped,
+        ..QUIETLY
     };
     let error = made.remove(how).expect_err("it was stopped");
     let directory = top.path().join("rbench.1");
@@ -554,10 +551,7 @@ mod needs_root {
         let part = made.path().join("a/b");
         let mounted = Mounted::tmpfs(&part, "");
         fs::write(part.join("precious"), "data").expect("a new name");
-        let never = || false;
-        let error = made
-            .remove_below("a/b", quietly(&never))
-            .expect_err("mounts stay");
+        let error = made.remove_below("a/b", QUIETLY).expect_err("mounts stay");
         assert_eq!(
             error.to_string(),
             format!(
@@ -567,7 +561,7 @@ mod needs_root {
         );
         assert!(part.join("precious").exists());
         drop(mounted);
-        assert_eq!(made.remove_below("a/b", quietly(&never)), Ok(0));
+        assert_eq!(made.remove_below("a/b", QUIETLY), Ok(0));
         assert_eq!(remove(made), Ok(1));
     }
 

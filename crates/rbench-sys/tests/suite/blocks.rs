@@ -6,7 +6,7 @@ use std::os::fd::AsRawFd;
 use nix::errno::Errno;
 use rbench_core::IoPriority;
 use rbench_core::random::DataStream;
-use rbench_sys::engine::ENGINES;
+use rbench_sys::engine::{ENGINES, find};
 use rbench_sys::{Completion, Engine, EngineConfig, EngineInfo, Request, Transfer};
 
 use crate::support::skip;
@@ -14,17 +14,45 @@ use crate::support::skip;
 /// Block size of most tests (bytes).
 pub const BLOCK: usize = 4096;
 
+/// What was made of the engine `name`; `None`, with a notice, if the system forbids it.
+pub fn permitted<E>(name: &str, made: Result<E, Errno>) -> Option<E> {
+    match made {
+        Ok(engine) => Some(engine),
+        Err(errno @ (Errno::ENOSYS | Errno::EPERM)) => {
+            skip(&format!("{name} is not permitted here: {errno:?}"));
+            None
+        }
+        Err(errno) => panic!("{name}: {errno:?}"),
+    }
+}
+
 /// Creates an engine; `None`, with a notice, if the system forbids it.
 pub fn make(info: &EngineInfo, depth: usize, block: usize) -> Option<Box<dyn Engine>> {
     let depth = depth.min(info.depth_max);
-    match (info.make)(EngineConfig::new(depth, block)) {
-        Ok(engine) => Some(engine),
-        Err(errno @ (Errno::ENOSYS | Errno::EPERM)) => {
-            skip(&format!("{} is not permitted here: {errno:?}", info.name));
-            None
-        }
-        Err(errno) => panic!("{}: {errno:?}", info.name),
-    }
+    permitted(info.name, (info.make)(EngineConfig::new(depth, block)))
+}
+
+/// Creates the engine `name`, like [`make`].
+pub fn named(name: &str, depth: usize, block: usize) -> Option<Box<dyn Engine>> {
+    make(find(name).expect("it is in the table"), depth, block)
+}
+
+/// The engines of `infos`, each with its depth: `depth`, or less if it has no more slots.
+/// Those that the system forbids are left out, with a notice.
+pub fn made(
+    infos: impl Iterator<Item = &'static EngineInfo>,
+    depth: usize,
+    block: usize,
+) -> impl Iterator<Item = (&'static EngineInfo, usize, Box<dyn Engine>)> {
+    infos.filter_map(move |info| {
+        let engine = make(info, depth, block)?;
+        Some((info, depth.min(info.depth_max), engine))
+    })
+}
+
+/// Engines that move data.
+pub fn movers() -> impl Iterator<Item = &'static EngineInfo> {
+    ENGINES.iter().filter(|info| info.moves_data)
 }
 
 /// Engines that execute each request exactly, or do nothing at all. Those that
@@ -41,13 +69,8 @@ pub fn each_unmapped(
     block: usize,
     mut body: impl FnMut(&'static str, &mut dyn Engine),
 ) {
-    for info in ENGINES
-        .iter()
-        .filter(|info| info.moves_data && !info.mapped)
-    {
-        if let Some(mut engine) = make(info, depth, block) {
-            body(info.name, &mut *engine);
-        }
+    for (info, _, mut engine) in made(movers().filter(|info| !info.mapped), depth, block) {
+        body(info.name, &mut *engine);
     }
 }
 
@@ -64,10 +87,8 @@ pub fn each_plain(depth: usize, block: usize, mut body: impl FnMut(&'static str,
 
 /// Runs `body` with each engine that moves data.
 pub fn each_mover(depth: usize, block: usize, mut body: impl FnMut(&'static str, &mut dyn Engine)) {
-    for info in ENGINES.iter().filter(|info| info.moves_data) {
-        if let Some(mut engine) = make(info, depth, block) {
-            body(info.name, &mut *engine);
-        }
+    for (info, _, mut engine) in made(movers(), depth, block) {
+        body(info.name, &mut *engine);
     }
 }
 

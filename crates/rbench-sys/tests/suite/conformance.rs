@@ -22,8 +22,8 @@ use rbench_sys::{AlignedBuffer, Completion, Engine, EngineConfig, Fs, PosixFs, T
 
 use crate::allocations;
 use crate::blocks::{
-    BLOCK, complete, data, each_mover, each_plain, each_unmapped, file_of, make, movers_and_null,
-    read_at, read_write, request, write_at,
+    BLOCK, complete, data, each_mover, each_plain, each_unmapped, file_of, made, make, movers,
+    movers_and_null, named, read_at, read_write, request, write_at,
 };
 use crate::support::{Mounted, disk, in_child, in_own_mounts, place, skip, this_test, traced};
 
@@ -80,7 +80,7 @@ fn blocks_go_where_they_belong_whatever_the_order_of_offsets_and_completions() {
     let directory = disk();
     let content = data(BLOCKS as usize * BLOCK);
     let block = |i: u64| &content[i as usize * BLOCK..][..BLOCK];
-    for info in ENGINES.iter().filter(|info| info.moves_data) {
+    for info in movers() {
         for (depth, attached) in [(1, false), (1, true), (7, true), (64, false), (64, true)] {
             let Some(mut engine) = make(info, depth, BLOCK) else {
                 continue;
@@ -127,11 +127,7 @@ fn blocks_go_where_they_belong_whatever_the_order_of_offsets_and_completions() {
 
 #[test]
 fn all_slots_can_be_under_way_and_each_completes_once() {
-    for info in movers_and_null() {
-        let depth = info.depth_max.min(200);
-        let Some(mut engine) = make(info, depth, BLOCK) else {
-            continue;
-        };
+    for (info, depth, mut engine) in made(movers_and_null(), 200, BLOCK) {
         let file = tempfile::tempfile().expect("a temporary file");
         file.set_len((depth * BLOCK) as u64)
             .expect("the file is ours");
@@ -374,10 +370,7 @@ fn an_fsync_moves_no_bytes_and_reports_what_cannot_be_synced() {
 
 #[test]
 fn with_nothing_under_way_waiting_returns_at_once() {
-    for info in ENGINES {
-        let Some(mut engine) = make(info, 4, BLOCK) else {
-            continue;
-        };
+    for (info, _, mut engine) in made(ENGINES.iter(), 4, BLOCK) {
         let mut done = Vec::with_capacity(4);
         assert_eq!(engine.flush(), Ok(()));
         assert_eq!(engine.wait(&mut done), Ok(()));
@@ -389,11 +382,7 @@ fn with_nothing_under_way_waiting_returns_at_once() {
 #[test]
 fn waiting_with_a_limit_brings_what_is_complete() {
     let file = tempfile::tempfile().expect("a temporary file");
-    for info in ENGINES.iter().filter(|info| !info.of_names) {
-        let depth = info.depth_max.min(8);
-        let Some(mut engine) = make(info, depth, BLOCK) else {
-            continue;
-        };
+    for (info, depth, mut engine) in made(ENGINES.iter().filter(|info| !info.of_names), 8, BLOCK) {
         let mut done = Vec::with_capacity(depth);
         let long = Nanos(300 * Nanos::SECOND.0);
         assert_eq!(engine.wait_for(&mut done, long), Ok(()));
@@ -411,8 +400,7 @@ fn waiting_with_a_limit_brings_what_is_complete() {
 
 #[test]
 fn a_request_that_hangs_holds_up_neither_others_nor_a_wait_with_a_limit() {
-    let info = find("io_uring").expect("it is in the table");
-    let Some(mut engine) = make(info, 2, 100) else {
+    let Some(mut engine) = named("io_uring", 2, 100) else {
         return;
     };
     let file = tempfile::tempfile().expect("a temporary file");
@@ -458,11 +446,7 @@ fn a_request_that_hangs_holds_up_neither_others_nor_a_wait_with_a_limit() {
 #[test]
 fn polling_brings_every_completion_without_waiting() {
     let file = tempfile::tempfile().expect("a temporary file");
-    for info in movers_and_null() {
-        let depth = info.depth_max.min(8);
-        let Some(mut engine) = make(info, depth, BLOCK) else {
-            continue;
-        };
+    for (info, depth, mut engine) in made(movers_and_null(), 8, BLOCK) {
         let mut done = Vec::with_capacity(depth);
         for slot in 0..depth {
             // Another thread of the kernel handles an fsync.
@@ -501,11 +485,7 @@ fn after_a_flush_the_kernel_works_without_further_calls() {
 #[test]
 fn dropping_an_engine_waits_for_what_is_under_way() {
     let content = data(1 << 20);
-    for info in ENGINES.iter().filter(|info| info.moves_data) {
-        let Some(mut engine) = make(info, 8, 1 << 20) else {
-            continue;
-        };
-        let depth = info.depth_max.min(8);
+    for (info, depth, mut engine) in made(movers(), 8, 1 << 20) {
         let directory = disk();
         let path = directory.path().join("f");
         let file = read_write(&path);
@@ -525,10 +505,7 @@ fn dropping_an_engine_waits_for_what_is_under_way() {
 #[test]
 fn an_engine_in_a_foreign_thread_fails_cleanly_or_works() {
     let file = tempfile::tempfile().expect("a temporary file");
-    for info in ENGINES.iter().filter(|info| info.moves_data) {
-        let Some(mut engine) = make(info, 1, BLOCK) else {
-            continue;
-        };
+    for (info, _, mut engine) in made(movers(), 1, BLOCK) {
         engine.submit(0, write_at(&file, 0, BLOCK));
         let mut done = Vec::with_capacity(1);
         let waited = std::thread::scope(|scope| {
@@ -571,11 +548,7 @@ fn no_call_of_an_engine_allocates() {
     let file = tempfile::tempfile().expect("a temporary file");
     file.write_all_at(&data(64 * BLOCK), 0)
         .expect("there is space");
-    for info in ENGINES.iter().filter(|info| !info.of_names) {
-        let depth = info.depth_max.min(16);
-        let Some(mut engine) = make(info, depth, BLOCK) else {
-            continue;
-        };
+    for (info, depth, mut engine) in made(ENGINES.iter().filter(|info| !info.of_names), 16, BLOCK) {
         let mut done = Vec::with_capacity(depth);
         let mut round = |transfer| {
             for slot in 0..depth {
@@ -609,8 +582,7 @@ fn no_call_of_an_engine_allocates() {
 
 #[test]
 fn the_null_engine_completes_everything_and_touches_nothing() {
-    let info = find("null").expect("it is in the table");
-    let mut engine = make(info, 4, BLOCK).expect("it is always permitted");
+    let mut engine = named("null", 4, BLOCK).expect("it is always permitted");
     let file = tempfile::tempfile().expect("a temporary file");
     engine.buffer(0).fill(7);
     assert_eq!(complete(&mut *engine, write_at(&file, 0, BLOCK)), Ok(BLOCK));
@@ -719,10 +691,9 @@ fn a_limit_on_locked_memory_leaves_a_ring_for_every_worker() {
         setuid(Uid::from_raw(65534)).expect("root may become nobody");
     }
     assert!(!locks_memory_freely());
-    let info = find("io_uring").expect("it is in the table");
     // The rings alone need less than the 128 permitted pages; with the 128 pages of
     // buffers, they would not fit.
-    let engines: Vec<_> = (0..32).map(|_| make(info, 4, BLOCK)).collect();
+    let engines: Vec<_> = (0..32).map(|_| named("io_uring", 4, BLOCK)).collect();
     assert_eq!(engines.len(), 32);
 }
 

@@ -14,19 +14,15 @@ use nix::sys::signal::Signal;
 use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::{ForkResult, Pid, fork};
 use rbench_core::random::Stream;
-use rbench_sys::engine::{ENGINES, find};
+use rbench_sys::engine::ENGINES;
 use rbench_sys::files::Advice;
 use rbench_sys::{Completion, Engine, EngineCounts, Transfer};
 
 use crate::blocks::{
-    BLOCK, complete, data, each_mover, file_of, make, movers_and_null, read_at, read_write,
-    request, write_at,
+    BLOCK, complete, data, each_mover, file_of, made, make, movers, movers_and_null, named,
+    read_at, read_write, request, write_at,
 };
 use crate::support::{Mounted, disk, in_child, in_own_mounts, this_test};
-
-fn named(name: &str, depth: usize, block: usize) -> Option<Box<dyn Engine>> {
-    make(find(name).expect("it is in the table"), depth, block)
-}
 
 /// A file of one block of the byte `content`.
 fn file_with(content: u8) -> File {
@@ -125,7 +121,7 @@ fn workers_with_random_offsets_write_and_read_one_file_whole() {
     let directory = disk();
     let content = data(BLOCKS * BLOCK);
     let block = |i: usize| &content[i * BLOCK..][..BLOCK];
-    for info in ENGINES.iter().filter(|info| info.moves_data) {
+    for info in movers() {
         let path = directory.path().join(info.name);
         let length = content.len() as u64;
         read_write(&path).set_len(length).expect("there is space");
@@ -322,10 +318,8 @@ fn synchronous_engines_count_each_request_as_a_call() {
 #[test]
 fn batches_are_counted_by_their_size() {
     let file = file_of(BLOCK as u64);
-    for info in ENGINES.iter().filter(|info| info.depth_max > 1) {
-        let Some(mut engine) = make(info, 100, BLOCK) else {
-            continue;
-        };
+    for (info, _, mut engine) in made(ENGINES.iter().filter(|info| info.depth_max > 1), 100, BLOCK)
+    {
         let mut done = Vec::with_capacity(100);
         for size in [1, 4, 5, 16, 33, 100] {
             for slot in 0..size {
@@ -421,7 +415,7 @@ mod needs_root {
         let Some(directory) = in_own_mounts(this_test!()) else {
             return;
         };
-        for info in ENGINES.iter().filter(|info| info.moves_data) {
+        for info in movers() {
             let mounted = Mounted::tmpfs(&directory, "size=1m");
             let Some(mut engine) = make(info, 4, BLOCK) else {
                 continue;

@@ -17,7 +17,8 @@ use rbench_sys::engine::{Lack, NamesInFlight, lacking};
 use rbench_sys::fs::perform;
 use rbench_sys::{Completion, Fs, PosixFs};
 
-use crate::support::{Mounted, in_child, in_own_mounts, place, skip, this_test};
+use crate::blocks::permitted;
+use crate::support::{Mounted, in_child, in_own_mounts, place, this_test};
 
 const fn once(call: Call) -> Part {
     Part::once(call)
@@ -117,14 +118,8 @@ fn wait(ring: &mut NamesInFlight) -> Vec<Completion> {
 /// A ring for a directory; `None` where the system forbids them.
 fn ring(directory: &PosixFs, depth: usize) -> Option<NamesInFlight> {
     let directory = directory.directory().expect("a real one");
-    match NamesInFlight::new(directory, depth, BLOCK, 4) {
-        Ok(ring) => Some(ring),
-        Err(errno @ (Errno::EPERM | Errno::ENOSYS)) => {
-            skip(&format!("no ring: {errno}"));
-            None
-        }
-        Err(errno) => panic!("a ring: {errno}"),
-    }
+    let ring = NamesInFlight::new(directory, depth, BLOCK, 4);
+    permitted("a ring of names", ring)
 }
 
 fn c(path: impl Into<Vec<u8>>) -> CString {

@@ -12,8 +12,8 @@ use rbench_sys::engine::{ENGINES, offload};
 use rbench_sys::files::Advice;
 use rbench_sys::{BlockMemory, Engine, EngineConfig, EngineInfo};
 
-use crate::blocks::{BLOCK, data, read_at, read_write, write_at};
-use crate::support::{disk, skip};
+use crate::blocks::{BLOCK, data, movers, permitted, read_at, read_write, write_at};
+use crate::support::disk;
 
 fn configs(depth: usize) -> Vec<EngineConfig> {
     (0..depth).map(|_| EngineConfig::new(1, BLOCK)).collect()
@@ -21,16 +21,10 @@ fn configs(depth: usize) -> Vec<EngineConfig> {
 
 /// Each engine that moves data, with `depth` threads.
 fn each(depth: usize) -> impl Iterator<Item = (&'static EngineInfo, Box<dyn Engine>)> {
-    let movers = ENGINES
-        .iter()
-        .filter(|info| info.moves_data && !info.moves_position);
-    movers.filter_map(move |info| match offload(info, configs(depth)) {
-        Ok(engine) => Some((info, engine)),
-        Err(errno @ (Errno::ENOSYS | Errno::EPERM)) => {
-            skip(&format!("{} is not permitted here: {errno:?}", info.name));
-            None
-        }
-        Err(errno) => panic!("{}: {errno:?}", info.name),
+    let movers = movers().filter(|info| !info.moves_position);
+    movers.filter_map(move |info| {
+        let engine = permitted(info.name, offload(info, configs(depth)))?;
+        Some((info, engine))
     })
 }
 
@@ -129,20 +123,15 @@ fn every_engine_moves_data_in_memory_of_every_kind() {
             align: Some(512),
             ..Memory::default()
         };
-        for info in ENGINES.iter().filter(|info| info.moves_data) {
+        for info in movers() {
             let depth = info.depth_max.min(4);
             let memory = BlockMemory::new(&asked, depth, BLOCK).expect("there is memory");
             let config = EngineConfig {
                 memory: Some(memory),
                 ..EngineConfig::new(depth, BLOCK)
             };
-            let mut engine = match (info.make)(config) {
-                Ok(engine) => engine,
-                Err(Errno::ENOSYS | Errno::EPERM) => {
-                    skip(&format!("{} is not permitted here", info.name));
-                    continue;
-                }
-                Err(errno) => panic!("{}: {errno:?}", info.name),
+            let Some(mut engine) = permitted(info.name, (info.make)(config)) else {
+                continue;
             };
             let file = read_write(&directory.path().join(info.name));
             file.write_all_at(&content, 0).expect("there is space");

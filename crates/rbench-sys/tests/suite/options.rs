@@ -11,8 +11,8 @@ use rbench_sys::engine::find;
 use rbench_sys::residency::resident;
 use rbench_sys::{Engine, EngineConfig, Request};
 
-use crate::blocks::{BLOCK, complete, data, file_of, read_at, write_at};
-use crate::support::{disk, evict, place, skip, this_test, traced, wait_until};
+use crate::blocks::{BLOCK, complete, data, file_of, permitted, read_at, write_at};
+use crate::support::{disk, evict, place, this_test, traced, wait_until};
 
 /// Creates an engine with the options of `change`; `None`, with a notice, if the
 /// system lacks it.
@@ -23,14 +23,8 @@ fn with(
 ) -> Option<Box<dyn Engine>> {
     let mut config = EngineConfig::new(depth, BLOCK);
     change(&mut config.options);
-    match (find(name).expect("it is in the table").make)(config) {
-        Ok(engine) => Some(engine),
-        Err(errno @ (Errno::ENOSYS | Errno::EPERM)) => {
-            skip(&format!("{name} is not permitted here: {errno:?}"));
-            None
-        }
-        Err(errno) => panic!("{name}: {errno:?}"),
-    }
+    let info = find(name).expect("it is in the table");
+    permitted(name, (info.make)(config))
 }
 
 type Change = fn(&mut EngineOptions);
@@ -250,27 +244,21 @@ fn mark(name: &str) {
     assert!(!std::path::Path::new(&format!("/option/{name}")).exists());
 }
 
+/// What strace shows between the mark `name` and the next one.
+fn section<'a>(log: &'a str, name: &str) -> &'a str {
+    let start = log.split_once(&format!("/option/{name}\""));
+    let (_, behind) = start.expect("marked");
+    behind.split("/option/").next().unwrap_or_default()
+}
+
 #[test]
 fn the_kernel_is_asked_for_what_the_options_say() {
     let Some(run) = traced(this_test!(), &["-e", "signal=none"], asked) else {
         return;
     };
-    let section = |name: &str| {
-        let (_, behind) = run
-            .log
-            .split_once(&format!("/option/{name}\""))
-            .expect("marked");
-        behind
-            .split("/option/")
-            .next()
-            .unwrap_or_default()
-            .to_owned()
-    };
     for (what, name, _, word) in ASKED {
-        let (asked, plain) = (
-            section(&format!("{what}-with")),
-            section(&format!("{what}-without")),
-        );
+        let asked = section(&run.log, &format!("{what}-with"));
+        let plain = section(&run.log, &format!("{what}-without"));
         assert!(asked.contains(word), "{what} of {name}: {asked}");
         assert!(!plain.contains(word), "{what} of {name}: {plain}");
     }
@@ -292,11 +280,7 @@ fn completions_in_mapped_memory_cost_no_call() {
         return;
     };
     let calls = |name: &str| {
-        let (_, behind) = run
-            .log
-            .split_once(&format!("/option/{name}\""))
-            .expect("marked");
-        let section = behind.split("/option/end").next().unwrap_or_default();
+        let section = section(&run.log, name);
         (
             section.matches("io_submit(").count(),
             section.matches("io_getevents(").count(),

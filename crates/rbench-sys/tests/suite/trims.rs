@@ -6,10 +6,12 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
 use nix::errno::Errno;
-use rbench_sys::engine::{ENGINES, find};
+use rbench_sys::engine::ENGINES;
 use rbench_sys::{Completion, Engine, EngineInfo, Transfer};
 
-use crate::blocks::{BLOCK, complete, data, make, movers_and_null, read_write, request, write_at};
+use crate::blocks::{
+    BLOCK, complete, data, made, make, movers_and_null, named, read_write, request, write_at,
+};
 use crate::support::disk;
 
 const BLOCKS: usize = 16;
@@ -74,11 +76,7 @@ fn a_trimmed_range_is_zeros_without_blocks_in_a_file_of_the_same_length() {
 #[test]
 fn a_write_that_is_submitted_after_a_trim_of_its_range_comes_after_it() {
     let directory = disk();
-    for info in trimmers().filter(|info| info.moves_data) {
-        let depth = 8.min(info.depth_max);
-        let Some(mut engine) = make(info, depth, BLOCK) else {
-            continue;
-        };
+    for (info, depth, mut engine) in made(trimmers().filter(|info| info.moves_data), 8, BLOCK) {
         let path = directory.path().join(info.name);
         let (file, content) = full(&path);
         engine.attach(file.as_raw_fd(), None);
@@ -123,11 +121,7 @@ fn a_write_that_is_submitted_after_a_trim_of_its_range_comes_after_it() {
 #[test]
 fn trims_are_collected_with_and_without_waiting_and_counted() {
     let directory = disk();
-    for info in movers_and_null() {
-        let depth = 4.min(info.depth_max);
-        let Some(mut engine) = make(info, depth, BLOCK) else {
-            continue;
-        };
+    for (info, depth, mut engine) in made(movers_and_null(), 4, BLOCK) {
         let (file, _) = full(&directory.path().join(info.name));
         let mut done = Vec::with_capacity(depth);
         for slot in 0..depth {
@@ -170,10 +164,7 @@ fn trims_are_collected_with_and_without_waiting_and_counted() {
 #[test]
 fn what_cannot_be_trimmed_is_an_error_of_the_request() {
     let directory = disk();
-    for info in trimmers() {
-        let Some(mut engine) = make(info, 1, BLOCK) else {
-            continue;
-        };
+    for (info, _, mut engine) in made(trimmers(), 1, BLOCK) {
         let path = directory.path().join(info.name);
         let (_, content) = full(&path);
         let read_only = File::open(&path).expect("it is there");
@@ -194,8 +185,7 @@ fn what_cannot_be_trimmed_is_an_error_of_the_request() {
         check(request(Transfer::Trim, &null, 0, BLOCK), Errno::ENODEV);
         assert!(fs::read(&path).expect("it is there") == content);
     }
-    let info = find("ftruncate").expect("it is in the table");
-    let mut engine = make(info, 1, BLOCK).expect("it is always permitted");
+    let mut engine = named("ftruncate", 1, BLOCK).expect("it is always permitted");
     let (file, _) = full(&directory.path().join("whole"));
     let trim = request(Transfer::Trim, &file, 0, BLOCK);
     assert_eq!(complete(&mut *engine, trim), Err(Errno::EINVAL));

@@ -31,6 +31,15 @@ enum Origin {
 }
 
 impl Origin {
+    /// Maps memory of this process, zeros at first.
+    fn mapping(length: NonZeroUsize, more: MapFlags) -> Result<Origin, Errno> {
+        let access = ProtFlags::PROT_READ | ProtFlags::PROT_WRITE;
+        // SAFETY: a new private mapping at an address chosen by the kernel touches no memory
+        // in use.
+        let start = unsafe { mmap_anonymous(None, length, access, MapFlags::MAP_PRIVATE | more) }?;
+        Ok(Origin::Mapping(start.cast(), length))
+    }
+
     fn start(self) -> NonNull<u8> {
         match self {
             Origin::Mapping(start, _) | Origin::Segment(start) => start,
@@ -48,17 +57,9 @@ impl AlignedBuffer {
 
     /// Creates a buffer of `length` bytes, which may be 0. `ENOMEM` if they do not fit.
     pub fn new(length: usize) -> Result<AlignedBuffer, Errno> {
-        // SAFETY: a new private mapping at an address chosen by the kernel touches no memory
-        // in use.
-        let base = unsafe {
-            mmap_anonymous(
-                None,
-                mapped(length),
-                ProtFlags::PROT_READ | ProtFlags::PROT_WRITE,
-                MapFlags::MAP_PRIVATE | MapFlags::MAP_POPULATE,
-            )
-        }?;
-        let origin = Origin::Mapping(base.cast(), mapped(length));
+        // A mapping cannot be empty.
+        let mapped = NonZeroUsize::new(length).unwrap_or(NonZeroUsize::MIN);
+        let origin = Origin::mapping(mapped, MapFlags::MAP_POPULATE)?;
         Ok(AlignedBuffer::within(origin, 0, length))
     }
 
@@ -78,11 +79,6 @@ impl AlignedBuffer {
     pub(crate) fn start(&self) -> *mut u8 {
         self.base.as_ptr()
     }
-}
-
-/// The number of bytes to map for `length`: a mapping cannot be empty.
-fn mapped(length: usize) -> NonZeroUsize {
-    NonZeroUsize::new(length).unwrap_or(NonZeroUsize::MIN)
 }
 
 impl Deref for AlignedBuffer {

@@ -1,7 +1,6 @@
 //! Buffers in special memory: System V segments, huge pages, mapped files, unaligned
 //! starts. Also locked memory.
 
-use std::ffi::c_void;
 use std::fs;
 use std::num::NonZeroUsize;
 use std::os::fd::OwnedFd;
@@ -13,13 +12,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use nix::errno::Errno;
 use nix::fcntl::{FallocateFlags, OFlag, fallocate, open};
 use nix::libc;
-use nix::sys::mman::{MapFlags, ProtFlags, mlock, mmap, mmap_anonymous};
+use nix::sys::mman::{MapFlags, ProtFlags, mlock, mmap};
 use nix::sys::stat::Mode;
 use nix::sys::statfs::{FsType, fstatfs};
 use nix::unistd::{ftruncate, unlink};
+use rbench_core::Bytes;
 use rbench_core::memory::{Memory, MemoryKind};
 
 use super::{AlignedBuffer, Origin};
+use crate::limits::available_memory;
 
 /// Bytes that are left to other programs when memory is locked, like in fio.
 const LEFT: u64 = 128 << 20;
@@ -42,11 +43,7 @@ impl BlockMemory {
     /// Allocates pages of the process, with each buffer at the start of a page. `ENOMEM`
     /// if they do not fit.
     pub(crate) fn of_pages(depth: usize, block: usize) -> Result<BlockMemory, Errno> {
-        let stride = block.checked_next_multiple_of(AlignedBuffer::ALIGNMENT);
-        let stride = stride.ok_or(Errno::ENOMEM)?;
-        let length = stride.checked_mul(depth).ok_or(Errno::ENOMEM)?;
-        let bytes = AlignedBuffer::new(length)?;
-        Ok(BlockMemory { bytes, stride })
+        BlockMemory::new(&Memory::default(), depth, block).map_err(|(errno, _)| errno)
     }
 
     /// Allocates `depth` buffers of `block` bytes in the requested memory. Its pages are
@@ -55,7 +52,7 @@ impl BlockMemory {
     /// # Errors
     /// The reason why it cannot be allocated.
     pub fn new(asked: &Memory, depth: usize, block: usize) -> Result<BlockMemory, Refusal> {
-        let none = || (Errno::ENOMEM, String::new());
+        let none = || plain(Errno::ENOMEM);
         let align = asked.align.map(usize::try_from).transpose();
         let align = align.map_err(|_| none())?;
         let stride = match align {
@@ -74,11 +71,10 @@ impl BlockMemory {
         let needed = NonZeroUsize::new(needed.ok_or_else(none)?).ok_or_else(none)?;
         let origin = match asked.kind {
             MemoryKind::Shm | MemoryKind::ShmHuge => segment(asked.kind, needed)?,
-            MemoryKind::Malloc => pages(MapFlags::MAP_PRIVATE, needed)?,
             kind => match &asked.file {
-                Some(path) => mapped_file(kind, path, needed)?,
-                // Like in fio, which shares no mapping without a file.
-                None => pages(MapFlags::MAP_PRIVATE, needed)?,
+                Some(path) if kind != MemoryKind::Malloc => mapped_file(kind, path, needed)?,
+                // Like in fio, only mappings of a file are shared.
+                _ => Origin::mapping(needed, MapFlags::MAP_POPULATE).map_err(plain)?,
             },
         };
         Ok(BlockMemory {
@@ -101,38 +97,12 @@ fn plain(errno: Errno) -> Refusal {
     (errno, String::new())
 }
 
-fn pages(flags: MapFlags, length: NonZeroUsize) -> Result<Origin, Refusal> {
-    // SAFETY: a new mapping at an address chosen by the kernel touches no memory in use.
-    let start = unsafe {
-        mmap_anonymous(
-            None,
-            length,
-            ProtFlags::PROT_READ | ProtFlags::PROT_WRITE,
-            flags | MapFlags::MAP_POPULATE,
-        )
-    };
-    let start = start.map_err(plain)?;
-    Ok(Origin::Mapping(start.cast(), length))
-}
-
 /// Allocates a System V segment, which ends with the process: no other process can attach
 /// it.
 fn segment(kind: MemoryKind, length: NonZeroUsize) -> Result<Origin, Refusal> {
-    let huge = match kind {
-        MemoryKind::ShmHuge => libc::SHM_HUGETLB,
-        _ => 0,
-    };
+    let huge = if kind.is_huge() { libc::SHM_HUGETLB } else { 0 };
     let flags = libc::IPC_CREAT | 0o600 | huge;
-    let refused = |errno| {
-        (
-            errno,
-            if huge == 0 {
-                String::new()
-            } else {
-                no_huge_pages(errno)
-            },
-        )
-    };
+    let refused = |errno| refused(errno, kind);
     // SAFETY: the call has no pointers.
     let id = unsafe { libc::shmget(libc::IPC_PRIVATE, length.get(), flags) };
     let id = Errno::result(id).map_err(refused)?;
@@ -152,19 +122,19 @@ fn segment(kind: MemoryKind, length: NonZeroUsize) -> Result<Origin, Refusal> {
     Ok(Origin::Segment(start))
 }
 
-fn no_huge_pages(errno: Errno) -> String {
-    match errno {
-        Errno::ENOMEM => {
-            "no huge pages are free: /proc/sys/vm/nr_hugepages sets their number"
-        }
+/// The kernel gives no memory of this kind: what is known of huge pages.
+fn refused(errno: Errno, kind: MemoryKind) -> Refusal {
+    let why = match errno {
+        _ if !kind.is_huge() => "",
+        Errno::ENOMEM => "no huge pages are free: /proc/sys/vm/nr_hugepages sets their number",
         Errno::EPERM => {
             "only root and the group in /proc/sys/vm/hugetlb_shm_group may use huge pages for shared memory segments"
         }
         Errno::EINVAL => "check that huge pages are free and that hugepage-size matches their size",
         Errno::ENOSYS => "the system has no huge pages",
         _ => "",
-    }
-    .to_owned()
+    };
+    (errno, why.to_owned())
 }
 
 /// Maps a new file that is unlinked after it was mapped. Each worker has its own, and none
@@ -202,7 +172,7 @@ fn own_name(path: &Path) -> PathBuf {
 
 fn map(kind: MemoryKind, file: &OwnedFd, length: NonZeroUsize) -> Result<Origin, Refusal> {
     let bytes = i64::try_from(length.get()).map_err(|_| plain(Errno::EFBIG))?;
-    let huge = kind == MemoryKind::MmapHuge;
+    let huge = kind.is_huge();
     if huge && fstatfs(file).map_err(plain)?.filesystem_type() != HUGETLBFS {
         let message = "it is not on a file system of huge pages (hugetlbfs)";
         return Err((Errno::EINVAL, message.to_owned()));
@@ -229,17 +199,7 @@ fn map(kind: MemoryKind, file: &OwnedFd, length: NonZeroUsize) -> Result<Origin,
             0,
         )
     };
-    let refused = |errno| {
-        (
-            errno,
-            if huge {
-                no_huge_pages(errno)
-            } else {
-                String::new()
-            },
-        )
-    };
-    let start = start.map_err(refused)?;
+    let start = start.map_err(|errno| refused(errno, kind))?;
     Ok(Origin::Mapping(start.cast(), length))
 }
 
@@ -258,7 +218,7 @@ impl LockedMemory {
         // Free memory is read after earlier callers have locked theirs.
         static ONE_AFTER_THE_OTHER: Mutex<()> = Mutex::new(());
         let _turn = ONE_AFTER_THE_OTHER.lock();
-        if let Some(free) = available()
+        if let Ok(Bytes(free)) = available_memory()
             && bytes.saturating_add(LEFT) > free
         {
             let message = format!(
@@ -268,23 +228,12 @@ impl LockedMemory {
             return Err((Errno::ENOMEM, message));
         }
         let length = usize::try_from(bytes).map_err(|_| plain(Errno::ENOMEM))?;
-        // Not populated at creation: locking does that.
         let length = NonZeroUsize::new(length).unwrap_or(NonZeroUsize::MIN);
-        // SAFETY: a new private mapping at an address chosen by the kernel touches no
-        // memory in use.
-        let start = unsafe {
-            mmap_anonymous(
-                None,
-                length,
-                ProtFlags::PROT_READ | ProtFlags::PROT_WRITE,
-                MapFlags::MAP_PRIVATE,
-            )
-        };
-        let start: NonNull<c_void> = start.map_err(plain)?;
-        let origin = Origin::Mapping(start.cast(), length);
+        // Not populated at creation: locking does that.
+        let origin = Origin::mapping(length, MapFlags::empty()).map_err(plain)?;
         let bytes = AlignedBuffer::within(origin, 0, length.get());
         // SAFETY: the mapping exists, and unmapping it unlocks it.
-        unsafe { mlock(start, length.get()) }.map_err(|errno| {
+        unsafe { mlock(origin.start().cast(), length.get()) }.map_err(|errno| {
             let message = match errno {
                 Errno::ENOMEM | Errno::EPERM => "more than the limit for locked memory (ulimit -l)",
                 _ => "",
@@ -295,17 +244,10 @@ impl LockedMemory {
     }
 }
 
-/// `MemAvailable` in bytes, if the kernel has it.
-fn available() -> Option<u64> {
-    let text = fs::read_to_string("/proc/meminfo").ok()?;
-    let line = text.lines().find_map(|l| l.strip_prefix("MemAvailable:"))?;
-    let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    kibibytes.checked_mul(1024)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::proc;
 
     fn of(kind: MemoryKind) -> Memory {
         Memory {
@@ -406,13 +348,12 @@ mod tests {
     fn memory_that_is_locked_counts_as_that_and_is_given_back() {
         let locked = || {
             let text = fs::read_to_string("/proc/self/status").expect("of this process");
-            let line = text.lines().find_map(|l| l.strip_prefix("VmLck:"));
-            let number = line.and_then(|l| l.trim().strip_suffix("kB")?.trim().parse::<u64>().ok());
-            number.expect("the kernel says it")
+            let locked = proc::kib(&text, "VmLck:");
+            locked.expect("the kernel says it").0
         };
         let before = locked();
         let memory = LockedMemory::new(64 << 10).expect("that little may be locked");
-        assert!(locked() >= before + 64);
+        assert!(locked() >= before + (64 << 10));
         drop(memory);
         assert_eq!(locked(), before);
         let (errno, why) = LockedMemory::new(1 << 60).expect_err("nobody has that much");

@@ -65,10 +65,10 @@ const HOUSES: &[House] = &[
             // Facts of the host and its kernel, single calls.
             "files proc",
             // The same, from those.
-            "buffer caches calls dirents identity in_use inputs limits mountinfo own_files \
+            "caches calls dirents identity in_use inputs limits mountinfo own_files \
              processes senders shell space thread waiting",
-            // Process groups.
-            "guarded",
+            // Buffers in the memory of the host, process groups.
+            "buffer guarded",
             // Engines; disks and directories.
             "background command disks engine/contract engine/faults engine/fd_table remove speed \
              standing walk",

@@ -99,9 +99,7 @@ impl SetupError {
             },
         }
     }
-}
 
-impl SetupError {
     /// The corresponding error number.
     fn errno(&self) -> Errno {
         match self {
@@ -169,17 +167,11 @@ impl WorkDir {
         let parent_fd = open_parent(parent)?;
         // No other user reaches files inside whose permissions a run, or a replayed trace, opens
         // up.
-        mkdirat(&parent_fd, name.as_c_str(), Mode::S_IRWXU).map_err(|errno| {
-            let at = if errno == Errno::EEXIST {
-                path.clone()
-            } else {
-                parent.to_owned()
-            };
-            match errno {
-                // The parent is open, so it exists.
-                Errno::ENOENT => SetupError::TakesNone(at.clone()),
-                errno => SetupError::new("write in", &at, errno),
-            }
+        mkdirat(&parent_fd, name.as_c_str(), Mode::S_IRWXU).map_err(|errno| match errno {
+            // The parent is open, so it exists.
+            Errno::ENOENT => SetupError::TakesNone(parent.to_owned()),
+            Errno::EEXIST => SetupError::Exists(path.clone()),
+            errno => SetupError::new("write in", parent, errno),
         })?;
         let result = enter(&parent_fd, &name)
             .map_err(|errno| SetupError::new("open", &path, errno))
@@ -253,12 +245,10 @@ impl WorkDir {
         let mut runs = Runs::default();
         for entry in listing.iter() {
             let entry = entry.map_err(failed)?;
-            let Ok(name) = entry.file_name().to_str() else {
+            let name = entry.file_name().to_str();
+            let Some(name) = name.ok().filter(|name| name.starts_with(PREFIX)) else {
                 continue;
             };
-            if !name.starts_with(PREFIX) {
-                continue;
-            }
             let marker = match enter(&parent_fd, entry.file_name()) {
                 Ok(directory) => read_marker(&directory, 4096),
                 Err(Errno::ENOENT | Errno::ENOTDIR) => continue,
@@ -377,10 +367,9 @@ impl WorkDir {
         let path = self.path.join(relative);
         let (above, last) = relative.rsplit_once('/').unwrap_or(("", relative));
         let entry = component(last).and_then(|name| {
-            let parent = if above.is_empty() {
-                Arc::clone(&self.directory)
-            } else {
-                self.walk(above, false)?
+            let parent = match above {
+                "" => Arc::clone(&self.directory),
+                above => self.walk(above, false)?,
             };
             Ok((parent, name))
         });

@@ -157,6 +157,16 @@ impl<T> Did<T> {
         }
     }
 
+    /// Ends an attempt if the file system reports that it does not support the call.
+    fn supported(self, more: &[Errno]) -> Result<Did<T>, Breach> {
+        match self.result {
+            Err(errno) if UNSUPPORTED.contains(&errno) || more.contains(&errno) => {
+                Err(self.breach(Verdict::Unsupported, errno))
+            }
+            _ => Ok(self),
+        }
+    }
+
     /// Expects success, by the promise.
     pub(super) fn ok(self) -> Result<T, Breach> {
         let this = self.going_on()?;
@@ -170,12 +180,7 @@ impl<T> Did<T> {
     /// Like [`Did::ok`], but the file system may report that it does not support the call, also
     /// with one of `more`.
     pub(super) fn able(self, more: &[Errno]) -> Result<T, Breach> {
-        match self.result {
-            Err(errno) if UNSUPPORTED.contains(&errno) || more.contains(&errno) => {
-                Err(self.breach(Verdict::Unsupported, errno))
-            }
-            _ => self.ok(),
-        }
+        self.supported(more)?.ok()
     }
 
     /// Expects success of a call that only prepares the test.
@@ -227,12 +232,7 @@ impl<T> Did<T> {
     /// Expects failure with this error, unless the file system reports that it does not support the
     /// call, also with one of `more`.
     pub(super) fn fails_if_able(self, errno: Errno, more: &[Errno]) -> Kept {
-        match self.result {
-            Err(errno) if UNSUPPORTED.contains(&errno) || more.contains(&errno) => {
-                self.able(more).map(drop)
-            }
-            _ => self.fails(errno),
-        }
+        self.supported(more)?.fails(errno)
     }
 
     /// Expects failure with this error, by the promise.

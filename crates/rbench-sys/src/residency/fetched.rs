@@ -3,6 +3,7 @@
 use std::fs;
 
 use crate::mountinfo::MountInfo;
+use crate::proc;
 
 /// Bytes fetched from storage until now; take the difference of two.
 ///
@@ -40,8 +41,7 @@ fn lies_on_a_disk_of_this_host(mount: &MountInfo) -> bool {
 }
 
 fn read_bytes(io: &str) -> Option<u64> {
-    let line = io.lines().find_map(|l| l.strip_prefix("read_bytes:"))?;
-    line.trim().parse().ok()
+    proc::field(io, "read_bytes:")?.parse().ok()
 }
 
 #[cfg(test)]

@@ -113,6 +113,15 @@ impl Model {
         Ok((plain, node))
     }
 
+    /// Plain form of a path where nothing is.
+    fn unused(&self, path: &str) -> Result<String, Errno> {
+        let plain = self.resolve(path)?;
+        match self.nodes.contains_key(&plain) {
+            true => Err(Errno::EEXIST),
+            false => Ok(plain),
+        }
+    }
+
     /// Everything below the directory `top`.
     fn below(&self, top: &str) -> impl Iterator<Item = &String> + use<'_> {
         let start = format!("{top}/");
@@ -123,10 +132,7 @@ impl Model {
     }
 
     pub(crate) fn mkdir(&mut self, path: &str) -> Result<(), Errno> {
-        let plain = self.resolve(path)?;
-        if self.nodes.contains_key(&plain) {
-            return Err(Errno::EEXIST);
-        }
+        let plain = self.unused(path)?;
         self.nodes.insert(plain, Node::Directory);
         Ok(())
     }
@@ -175,10 +181,7 @@ impl Model {
     }
 
     pub(crate) fn symlink(&mut self, target: &str, path: &str) -> Result<(), Errno> {
-        let plain = self.resolve(path)?;
-        if self.nodes.contains_key(&plain) {
-            return Err(Errno::EEXIST);
-        }
+        let plain = self.unused(path)?;
         let link = Node::Symlink(self.targets.len());
         self.targets.push(target.to_owned());
         self.nodes.insert(plain, link);
@@ -237,10 +240,7 @@ impl Model {
 
     pub(crate) fn link(&mut self, from: &str, to: &str) -> Result<(), Errno> {
         let (_, node) = self.lookup(from)?;
-        let target = self.resolve(to)?;
-        if matches!(target.as_str(), HERE | ROOT) || self.nodes.contains_key(&target) {
-            return Err(Errno::EEXIST);
-        }
+        let target = self.unused(to)?;
         if node == Node::Directory {
             return Err(Errno::EPERM);
         }
@@ -288,10 +288,7 @@ impl Model {
     }
 
     pub(crate) fn mknod(&mut self, path: &str) -> Result<(), Errno> {
-        let plain = self.resolve(path)?;
-        if self.nodes.contains_key(&plain) {
-            return Err(Errno::EEXIST);
-        }
+        let plain = self.unused(path)?;
         self.new_file(plain);
         Ok(())
     }

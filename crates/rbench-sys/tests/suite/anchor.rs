@@ -11,7 +11,7 @@ use nix::errno::Errno;
 use rbench_sys::anchor::{Anchor, deal};
 use rbench_sys::{Part, Removal, RemoveError, testdir};
 
-use crate::support::{Mounted, disk, in_own_mounts, memory, place, this_test};
+use crate::support::{Mounted, disk, in_own_mounts, memory, this_test};
 use crate::workdir::{QUIETLY, create};
 
 /// Creates a tree with directories of very different sizes; returns the number of

@@ -173,9 +173,7 @@ pub(crate) fn require_free(point: &Path) -> Result<(), MountError> {
 /// A mounted file system.
 #[derive(Debug)]
 pub(crate) struct KernelMount {
-    point: PathBuf,
-    /// Major and minor number of the file system, unique while it exists.
-    device: (u64, u64),
+    killer: Killer,
     connection: Connection,
 }
 
@@ -243,15 +241,17 @@ impl KernelMount {
         let table = mount_table().map_err(failed)?;
         let mount = topmost(&table, point).ok_or_else(|| MountError::Missing(path()))?;
         let mount = KernelMount {
-            point: path(),
-            device: mount.device,
+            killer: Killer {
+                point: path(),
+                device: mount.device,
+            },
             connection: Connection(Arc::new(Mutex::new(Some(further)))),
         };
         Ok((mount, device))
     }
 
     pub(crate) fn point(&self) -> &Path {
-        &self.point
+        &self.killer.point
     }
 
     pub(crate) fn connection(&self) -> Connection {
@@ -259,11 +259,11 @@ impl KernelMount {
     }
 
     pub(crate) fn killer(&self) -> Killer {
-        Killer::new(&self.point, self.device)
+        self.killer.clone()
     }
 
     fn is_mine(&self, mount: &Mount) -> bool {
-        mount.device == self.device && mount.mount_point == self.point
+        mount.device == self.killer.device && mount.mount_point == self.point()
     }
 
     /// True if it is still in the mount table, alive or dead.
@@ -279,30 +279,31 @@ impl KernelMount {
     /// # Errors
     /// Fails if something else was mounted over it, or the kernel refuses.
     pub(crate) fn unmount(&self) -> Result<Unmounted, MountError> {
-        let failed = |message: String| MountError::Unmount(self.point.clone(), message);
+        let point = self.point();
+        let failed = |message: String| MountError::Unmount(point.to_owned(), message);
         let table = mount_table().map_err(|e| failed(e.to_string()))?;
         let is_own = |mount: &Mount| self.is_mine(mount);
         if !table.iter().any(is_own) {
             return Ok(Unmounted::Ended);
         }
         // Another file system may have got the number since ours ended.
-        if !self.connection.is_alive() && !is_dead(&self.point) {
+        if !self.connection.is_alive() && !is_dead(point) {
             return Ok(Unmounted::Ended);
         }
-        if !topmost(&table, &self.point).is_some_and(is_own) {
+        if !topmost(&table, point).is_some_and(is_own) {
             return Err(failed("another file system is mounted over it".to_owned()));
         }
         let plain = MntFlags::UMOUNT_NOFOLLOW;
-        match umount2(&self.point, plain) {
+        match umount2(point, plain) {
             // EINVAL: another process has unmounted it.
             Ok(()) | Err(Errno::EINVAL) => Ok(Unmounted::Ended),
-            Err(Errno::EBUSY) => umount2(&self.point, plain | MntFlags::MNT_DETACH)
+            Err(Errno::EBUSY) => umount2(point, plain | MntFlags::MNT_DETACH)
                 .map(|()| Unmounted::Detached)
                 .map_err(|e| failed(e.desc().to_owned())),
-            Err(Errno::EPERM) => unmount_with_helper(&self.point, &["-u"])
+            Err(Errno::EPERM) => unmount_with_helper(point, &["-u"])
                 .map(|()| Unmounted::Ended)
                 .or_else(|_| {
-                    unmount_with_helper(&self.point, &["-u", "-z"]).map(|()| Unmounted::Detached)
+                    unmount_with_helper(point, &["-u", "-z"]).map(|()| Unmounted::Detached)
                 })
                 .map_err(failed),
             Err(errno) => Err(failed(errno.desc().to_owned())),
@@ -469,21 +470,14 @@ fn topmost<'a>(table: &'a [Mount], point: &Path) -> Option<&'a Mount> {
 
 /// Cuts the kernel's connection to a file system. Every call on its mount then fails
 /// with ENOTCONN, while the mount stays.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Killer {
     point: PathBuf,
-    /// Major and minor number of the file system.
+    /// Major and minor number of the file system, unique while it exists.
     device: (u64, u64),
 }
 
 impl Killer {
-    pub(crate) fn new(point: &Path, device: (u64, u64)) -> Killer {
-        Killer {
-            point: point.to_owned(),
-            device,
-        }
-    }
-
     /// The file that cuts the connection when it is written. It only exists where the
     /// kernel's file system of FUSE connections is mounted.
     fn switch(&self) -> io::Result<File> {

@@ -74,8 +74,8 @@ mod tests {
     use std::os::fd::AsRawFd;
     use std::os::unix::fs::OpenOptionsExt;
 
-    use rbench_core::IoPriority;
     use rbench_core::outcome::Retries;
+    use rbench_core::{IoPriority, each};
 
     use super::*;
     use crate::engine::contract::Transfer;
@@ -143,33 +143,19 @@ mod tests {
         let check = |transfer, calls: &[_], expect| {
             assert_eq!(outcome(&file, transfer, calls), expect);
         };
-        check(Transfer::Read, &[Ok(8192)], "Ok(8192) after 1");
-        check(Transfer::Read, &[Ok(0)], "Ok(0) after 1");
-        check(Transfer::Read, &[Ok(100), Ok(0)], "Ok(100) after 2");
-        check(Transfer::Write, &[Ok(100), Ok(8092)], "Ok(8192) after 2");
-        check(Transfer::Write, &[Ok(100)], "100 and more to come");
-        check(
-            Transfer::Read,
-            &[Err(Errno::EINTR), Ok(1), Err(Errno::EINTR), Ok(8191)],
-            "Ok(8192) after 4",
-        );
-        check(
-            Transfer::Write,
-            &[Ok(4096), Err(Errno::ENOSPC)],
-            "Err(ENOSPC) after 2",
-        );
-        check(
-            Transfer::Write,
-            &[Ok(4096), Err(Errno::EINVAL)],
-            "Err(EINVAL) after 2",
-        );
-        check(
-            Transfer::Fsync,
-            &[Err(Errno::EINTR), Ok(0)],
-            "Ok(0) after 2",
-        );
-        check(Transfer::Fsync, &[Err(Errno::EIO)], "Err(EIO) after 1");
-        check(Transfer::DataSync, &[Ok(0)], "Ok(0) after 1");
+        each! { check:
+            Transfer::Read => &[Ok(8192)] => "Ok(8192) after 1";
+            Transfer::Read => &[Ok(0)] => "Ok(0) after 1";
+            Transfer::Read => &[Ok(100), Ok(0)] => "Ok(100) after 2";
+            Transfer::Write => &[Ok(100), Ok(8092)] => "Ok(8192) after 2";
+            Transfer::Write => &[Ok(100)] => "100 and more to come";
+            Transfer::Read => &[Err(Errno::EINTR), Ok(1), Err(Errno::EINTR), Ok(8191)] => "Ok(8192) after 4";
+            Transfer::Write => &[Ok(4096), Err(Errno::ENOSPC)] => "Err(ENOSPC) after 2";
+            Transfer::Write => &[Ok(4096), Err(Errno::EINVAL)] => "Err(EINVAL) after 2";
+            Transfer::Fsync => &[Err(Errno::EINTR), Ok(0)] => "Ok(0) after 2";
+            Transfer::Fsync => &[Err(Errno::EIO)] => "Err(EIO) after 1";
+            Transfer::DataSync => &[Ok(0)] => "Ok(0) after 1";
+        }
     }
 
     #[test]

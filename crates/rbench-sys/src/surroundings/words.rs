@@ -156,6 +156,8 @@ pub(super) fn has(words: &[String], names: &[&str]) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use rbench_core::each;
+
     use super::*;
 
     fn words(line: &str) -> Vec<String> {
@@ -169,42 +171,29 @@ mod tests {
     #[test]
     fn addresses_lose_their_credentials() {
         let check = |text: &str, expect: &str| assert_eq!(without_credentials(text), expect);
-        check(
-            "redis://:pa@ss@10.0.0.1:6379/1",
-            "redis://***@10.0.0.1:6379/1",
-        );
-        check(
-            "mysql://u:p@(db:3306)/jfs?x=y",
-            "mysql://***@(db:3306)/jfs?***",
-        );
-        check("u:p@tcp(db)/jfs", "***@tcp(db)/jfs");
-        check("me@host:/export", "me@host:/export");
-        check("mfsmaster:9421", "mfsmaster:9421");
-        check("https://a/b?sig=1", "https://a/b?***");
-        check("JuiceFS:prod", "JuiceFS:prod");
+        each! { check:
+            "redis://:pa@ss@10.0.0.1:6379/1" => "redis://***@10.0.0.1:6379/1";
+            "mysql://u:p@(db:3306)/jfs?x=y" => "mysql://***@(db:3306)/jfs?***";
+            "u:p@tcp(db)/jfs" => "***@tcp(db)/jfs";
+            "me@host:/export" => "me@host:/export";
+            "mfsmaster:9421" => "mfsmaster:9421";
+            "https://a/b?sig=1" => "https://a/b?***";
+            "JuiceFS:prod" => "JuiceFS:prod";
+        }
     }
 
     #[test]
     fn command_lines_show_what_is_known_to_be_harmless() {
-        check(
-            "/usr/bin/juicefs mount redis://:geheim@h:6379/1 /mnt/jfs --cache-size 102400 --attr-cache=1.5s",
-            "/usr/bin/juicefs mount redis://***@h:6379/1 /mnt/jfs --cache-size 102400 --attr-cache=1.5s",
-        );
-        check(
-            "s3fs bucket /mnt -o passwd_file=/etc/pw,use_cache=/tmp,url=https://k:s@s3/",
-            "s3fs bucket /mnt -o passwd_file=***,use_cache=/tmp,url=https://***@s3/",
-        );
-        check(
-            "c mount --password 1234 --token=abc -p 99",
-            "c mount --password *** --token=*** -p ***",
-        );
-        check(
-            "c -pgeheim -oallow_other,secret=5 Geheim",
-            "c -p*** -oallow_other,secret=*** ***",
-        );
-        check("c mount geheim", "c mount ***");
-        check("c mount name=Geheim", "c mount name=***");
-        check("c -o rw,max_read=128k -d -f", "c -o rw,max_read=128k -d -f");
+        each! { check:
+            "/usr/bin/juicefs mount redis://:geheim@h:6379/1 /mnt/jfs --cache-size 102400 --attr-cache=1.5s"
+                => "/usr/bin/juicefs mount redis://***@h:6379/1 /mnt/jfs --cache-size 102400 --attr-cache=1.5s";
+            "s3fs bucket /mnt -o passwd_file=/etc/pw,use_cache=/tmp,url=https://k:s@s3/" => "s3fs bucket /mnt -o passwd_file=***,use_cache=/tmp,url=https://***@s3/";
+            "c mount --password 1234 --token=abc -p 99" => "c mount --password *** --token=*** -p ***";
+            "c -pgeheim -oallow_other,secret=5 Geheim" => "c -p*** -oallow_other,secret=*** ***";
+            "c mount geheim" => "c mount ***";
+            "c mount name=Geheim" => "c mount name=***";
+            "c -o rw,max_read=128k -d -f" => "c -o rw,max_read=128k -d -f";
+        }
     }
 
     #[test]

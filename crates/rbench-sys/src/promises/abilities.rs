@@ -30,35 +30,23 @@ pub struct Ability {
     pub about: &'static str,
     /// The promises that it consists of, by name.
     promises: &'static [&'static str],
-    /// A promise that it may lack, and the note in that case.
-    except: Option<(&'static str, &'static str)>,
+    /// A promise that it may lack, if any, and the note in that case.
+    except: &'static [(&'static str, &'static str)],
 }
 
-const fn ability(name: &'static str) -> Ability {
-    Ability {
-        name,
-        about: "",
-        promises: &[],
-        except: None,
-    }
+macro_rules! abilities {
+    ($($name:literal: $about:literal => $($promise:literal),+ $(except $lacks:literal: $note:literal)?;)+) => {
+        /// Every ability, in the order of the report.
+        pub const ABILITIES: &[Ability] = &[$(Ability {
+            name: $name,
+            about: $about,
+            promises: &[$($promise),+],
+            except: &[$(($lacks, $note))?],
+        },)+];
+    };
 }
 
 impl Ability {
-    const fn about(self, about: &'static str) -> Ability {
-        Ability { about, ..self }
-    }
-
-    const fn of(self, promises: &'static [&'static str]) -> Ability {
-        Ability { promises, ..self }
-    }
-
-    const fn except(self, promise: &'static str, note: &'static str) -> Ability {
-        Ability {
-            except: Some((promise, note)),
-            ..self
-        }
-    }
-
     /// Tests it in its own directory below `directory`, which exists and belongs to this process.
     /// The files that it creates stay. The thread must end afterwards: see [`Promise::keep`].
     pub fn attempt(&self, directory: &Path, longest: Duration) -> Verdict {
@@ -94,129 +82,54 @@ impl Ability {
                 verdict => return verdict,
             }
         }
-        if let Some((name, lacking)) = self.except
+        if let [(name, lacking)] = self.except
             && !matches!(keep(name), Verdict::Holds(_))
         {
-            note = lacking.to_owned();
+            note = (*lacking).to_owned();
         }
         Verdict::Holds(note)
     }
 }
 
-/// Every ability, in the order of the report.
-pub const ABILITIES: &[Ability] = &[
-    ability("direct")
-        .about("direct I/O, without the page cache (O_DIRECT)")
-        .of(&["ability.direct"]),
-    ability("mmap-shared")
-        .about("writing through a shared memory mapping")
-        .of(&["content.mmap.read-sees", "content.mmap.closed"]),
-    ability("random-write")
-        .about("writes at any offset, in any order")
-        .of(&["content.backwards", "size.hole.zeros"]),
-    ability("overwrite")
-        .about("overwriting a file that was closed")
-        .of(&["content.overwrite"]),
-    ability("append")
-        .about("appending from two descriptors (O_APPEND)")
-        .of(&["open.append.two"]),
-    ability("truncate")
-        .about("truncating and extending files")
-        .of(&["size.truncate.longer", "size.truncate.cut-is-gone"]),
-    ability("fsync")
-        .about("fsync and fdatasync of files, fsync of directories")
-        .of(&["ability.fsync"])
-        .except(
-            "open.sync.directory",
-            "files only: fsync of a directory fails",
-        ),
-    ability("fallocate")
-        .about("reserving space")
-        .of(&["space.reserve.size"]),
-    ability("punch-hole")
-        .about("punching holes (deallocating space inside a file)")
-        .of(&["space.punch.zeros"]),
-    ability("zero-range")
-        .about("zeroing a range without writing data")
-        .of(&["space.zero.zeros"]),
-    ability("sparse")
-        .about("holes take no space")
-        .of(&["ability.sparse"]),
-    ability("seek-hole")
-        .about("finding holes (SEEK_DATA, SEEK_HOLE)")
-        .of(&["ability.seek-hole"]),
-    ability("copy-file-range")
-        .about("copying inside the file system (copy_file_range)")
-        .of(&["content.copy.fresh"]),
-    ability("unlinked-open")
-        .about("use of an open file after unlink")
-        .of(&["links.unnamed.content", "links.unnamed.writes"])
-        .except(
-            "links.unnamed.hidden",
-            "kept under another name while it is open",
-        ),
-    ability("tmpfile")
-        .about("unnamed files (O_TMPFILE)")
-        .of(&["open.tmpfile.hidden"])
-        .except("open.tmpfile.named", "linkat cannot give them a name"),
-    ability("exclusive")
-        .about("exclusive creation (O_EXCL)")
-        .of(&["names.exists.create"]),
-    ability("rename-over")
-        .about("rename over an existing file")
-        .of(&["rename.over-existing.keeps-one"]),
-    ability("rename-directory")
-        .about("rename of a non-empty directory")
-        .of(&["rename.directory.content"]),
-    ability("rename-noreplace")
-        .about("rename only to a free name (RENAME_NOREPLACE)")
-        .of(&["rename.noreplace.refuses", "rename.noreplace.renames"]),
-    ability("rename-exchange")
-        .about("rename that exchanges two names (RENAME_EXCHANGE)")
-        .of(&["rename.exchange.files"]),
-    ability("link")
-        .about("hard links")
-        .of(&["links.hard.one-file", "links.hard.count"]),
-    ability("symlink")
-        .about("symbolic links")
-        .of(&["links.symbolic.target", "links.symbolic.follows"]),
-    ability("fifo")
-        .about("special files (named pipes)")
-        .of(&["ability.fifo"]),
-    ability("xattr")
-        .about("extended attributes (user.)")
-        .of(&["xattr.several", "xattr.remove"]),
-    ability("chmod")
-        .about("setting permissions (chmod)")
-        .of(&["owners.chmod.file"]),
-    ability("times")
-        .about("setting times, and their granularity")
-        .of(&["ability.times"]),
-    ability("entry-types")
-        .about("types in directory entries")
-        .of(&["ability.entry-types"]),
-    ability("name-length")
-        .about("names of 255 bytes")
-        .of(&["ability.name-length"]),
-    ability("path-length")
-        .about("paths of 4095 bytes")
-        .of(&["ability.path-length"]),
-    ability("any-bytes")
-        .about("names of any bytes")
-        .of(&["names.bytes.any"]),
-    ability("case-sensitive")
-        .about("case-sensitive names")
-        .of(&["ability.case-sensitive"]),
-    ability("flock")
-        .about("whole-file locks (flock)")
-        .of(&["locks.flock.once", "locks.flock.unlock"]),
-    ability("fcntl-lock")
-        .about("byte-range locks owned by a process (fcntl, POSIX)")
-        .of(&["locks.posix.once", "locks.posix.unlock"]),
-    ability("ofd-lock")
-        .about("byte-range locks owned by an open file (fcntl, OFD)")
-        .of(&["locks.ofd.once", "locks.ofd.unlock"]),
-];
+abilities! {
+    "direct": "direct I/O, without the page cache (O_DIRECT)" => "ability.direct";
+    "mmap-shared": "writing through a shared memory mapping" => "content.mmap.read-sees", "content.mmap.closed";
+    "random-write": "writes at any offset, in any order" => "content.backwards", "size.hole.zeros";
+    "overwrite": "overwriting a file that was closed" => "content.overwrite";
+    "append": "appending from two descriptors (O_APPEND)" => "open.append.two";
+    "truncate": "truncating and extending files" => "size.truncate.longer", "size.truncate.cut-is-gone";
+    "fsync": "fsync and fdatasync of files, fsync of directories" => "ability.fsync"
+        except "open.sync.directory": "files only: fsync of a directory fails";
+    "fallocate": "reserving space" => "space.reserve.size";
+    "punch-hole": "punching holes (deallocating space inside a file)" => "space.punch.zeros";
+    "zero-range": "zeroing a range without writing data" => "space.zero.zeros";
+    "sparse": "holes take no space" => "ability.sparse";
+    "seek-hole": "finding holes (SEEK_DATA, SEEK_HOLE)" => "ability.seek-hole";
+    "copy-file-range": "copying inside the file system (copy_file_range)" => "content.copy.fresh";
+    "unlinked-open": "use of an open file after unlink" => "links.unnamed.content", "links.unnamed.writes"
+        except "links.unnamed.hidden": "kept under another name while it is open";
+    "tmpfile": "unnamed files (O_TMPFILE)" => "open.tmpfile.hidden"
+        except "open.tmpfile.named": "linkat cannot give them a name";
+    "exclusive": "exclusive creation (O_EXCL)" => "names.exists.create";
+    "rename-over": "rename over an existing file" => "rename.over-existing.keeps-one";
+    "rename-directory": "rename of a non-empty directory" => "rename.directory.content";
+    "rename-noreplace": "rename only to a free name (RENAME_NOREPLACE)" => "rename.noreplace.refuses", "rename.noreplace.renames";
+    "rename-exchange": "rename that exchanges two names (RENAME_EXCHANGE)" => "rename.exchange.files";
+    "link": "hard links" => "links.hard.one-file", "links.hard.count";
+    "symlink": "symbolic links" => "links.symbolic.target", "links.symbolic.follows";
+    "fifo": "special files (named pipes)" => "ability.fifo";
+    "xattr": "extended attributes (user.)" => "xattr.several", "xattr.remove";
+    "chmod": "setting permissions (chmod)" => "owners.chmod.file";
+    "times": "setting times, and their granularity" => "ability.times";
+    "entry-types": "types in directory entries" => "ability.entry-types";
+    "name-length": "names of 255 bytes" => "ability.name-length";
+    "path-length": "paths of 4095 bytes" => "ability.path-length";
+    "any-bytes": "names of any bytes" => "names.bytes.any";
+    "case-sensitive": "case-sensitive names" => "ability.case-sensitive";
+    "flock": "whole-file locks (flock)" => "locks.flock.once", "locks.flock.unlock";
+    "fcntl-lock": "byte-range locks owned by a process (fcntl, POSIX)" => "locks.posix.once", "locks.posix.unlock";
+    "ofd-lock": "byte-range locks owned by an open file (fcntl, OFD)" => "locks.ofd.once", "locks.ofd.unlock";
+}
 
 /// Tests the abilities with these names in a new directory at `path`, which is removed again.
 /// Returns the verdict on each, in this order. If the directory cannot be created, all are
@@ -491,9 +404,9 @@ mod tests {
     #[test]
     fn abilities_consist_of_promises_that_anyone_can_try() {
         for ability in ABILITIES {
-            let except = ability.except.map(|(name, _)| name);
-            for name in ability.promises.iter().copied().chain(except) {
-                let promise = super::super::all().chain(OWN).find(|p| p.name == name);
+            let except = ability.except.iter().map(|(name, _)| name);
+            for name in ability.promises.iter().chain(except) {
+                let promise = super::super::all().chain(OWN).find(|p| p.name == *name);
                 assert!(promise.is_some_and(|p| !p.root), "{}: {name}", ability.name);
             }
         }

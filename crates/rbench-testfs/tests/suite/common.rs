@@ -77,6 +77,12 @@ impl Drop for Doomed {
     }
 }
 
+/// Puts `data` at `at` of a file's content.
+pub fn put(file: &mut Vec<u8>, at: usize, data: &[u8]) {
+    file.resize(file.len().max(at + data.len()), 0);
+    file[at..at + data.len()].copy_from_slice(data);
+}
+
 /// Number of times that a fault fired, as in the statistics file, including `quota` and
 /// `power-cut`; `None` if it is not configured.
 pub fn fired(snapshot: &Snapshot, fault: &str) -> Option<u64> {

@@ -7,7 +7,8 @@ use std::io;
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
-use crate::common::{Aligned, Bed, PLENTY, fired, open_direct, wait_until};
+use super::mounts::mounts_at;
+use crate::common::{Aligned, Bed, PLENTY, fired, open_direct, put, wait_until};
 use nix::errno::Errno;
 use rbench_core::Bytes;
 use rbench_core::random::DataStream;
@@ -215,12 +216,6 @@ fn data_that_was_cut_off_does_not_come_back_as_stale() {
 }
 
 // ---- Damaged writes ----
-
-/// Puts `data` at `at` of a file.
-fn put(file: &mut Vec<u8>, at: usize, data: &[u8]) {
-    file.resize(file.len().max(at + data.len()), 0);
-    file[at..at + data.len()].copy_from_slice(data);
-}
 
 /// Applies a write of `data` to `files`, with the effect of its fault's record.
 fn write_with_record(files: &mut Truth, at: usize, data: &[u8], record: Option<&FaultRecord>) {
@@ -624,11 +619,7 @@ fn the_end_of_the_mount_ends_what_hangs() {
 // ---- Death ----
 
 fn is_mounted(point: &Path) -> bool {
-    let table = fs::read_to_string("/proc/self/mountinfo").expect("readable");
-    let point = point.to_string_lossy();
-    table
-        .lines()
-        .any(|line| line.split(' ').nth(4) == Some(&*point))
+    !mounts_at(point).is_empty()
 }
 
 /// Ending the kernel connection needs root, or a mounted list of connections.

@@ -8,7 +8,7 @@ use crate::common::{Bed, PLENTY, wait_until};
 use rbench_testfs::{Config, Kind, mount};
 
 /// Type and source of the mounts at `point` in the mount table, the topmost last.
-fn mounts_at(point: &Path) -> Vec<(String, String)> {
+pub fn mounts_at(point: &Path) -> Vec<(String, String)> {
     let table = fs::read_to_string("/proc/self/mountinfo").expect("readable");
     let here = table.lines().filter(|line| {
         let place = line

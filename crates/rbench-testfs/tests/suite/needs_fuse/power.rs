@@ -7,7 +7,7 @@ use std::io;
 use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
-use crate::common::{Aligned, Bed, PLENTY, fired, open_direct, wait_until};
+use crate::common::{Aligned, Bed, PLENTY, fired, open_direct, put, wait_until};
 use rbench_core::Nanos;
 use rbench_core::random::{DataStream, Stream};
 use rbench_testfs::{Config, FaultRecord, Mounted, PowerCutError, Survivors};
@@ -314,12 +314,6 @@ fn live_through_cuts(seed: u64) -> (Vec<FaultRecord>, BTreeMap<String, u64>) {
 
 fn key(seed: u64, step: u64) -> u64 {
     rbench_core::random::key(&[seed, step])
-}
-
-/// Puts `data` at `at` of a file.
-fn put(file: &mut Vec<u8>, at: usize, data: &[u8]) {
-    file.resize(file.len().max(at + data.len()), 0);
-    file[at..at + data.len()].copy_from_slice(data);
 }
 
 #[test]

@@ -121,19 +121,12 @@ fn space_is_what_stat_reports() {
     assert_eq!(ours.bytes_total, block * total);
     // Some file systems create inodes on demand, and other processes may write in
     // between.
-    let near = |ours: u64, theirs: u64, by: u64| ours.abs_diff(theirs) <= by;
-    assert!(
-        near(ours.bytes_free, block * free, 1 << 30),
-        "{ours:?} {output}"
-    );
-    assert!(
-        near(ours.inodes_total, inodes, 1 << 20),
-        "{ours:?} {output}"
-    );
-    assert!(
-        near(ours.inodes_free, inodes_free, 1 << 20),
-        "{ours:?} {output}"
-    );
+    let near = |found: u64, theirs: u64, by: u64| {
+        assert!(found.abs_diff(theirs) <= by, "{ours:?} {output}");
+    };
+    near(ours.bytes_free, block * free, 1 << 30);
+    near(ours.inodes_total, inodes, 1 << 20);
+    near(ours.inodes_free, inodes_free, 1 << 20);
 }
 
 /// Error of `command`, as a sentence.
@@ -144,18 +137,12 @@ fn failure(command: &str) -> String {
 #[test]
 fn a_command_that_does_not_end_well_is_named_with_how_it_ended() {
     assert_eq!(command::run("exit 0", &|| false).result, Ok(()));
-    assert_eq!(
-        failure("true; exit 7"),
-        "the command 'true; exit 7' failed with exit status 7"
-    );
-    assert_eq!(
-        failure("kill -KILL $$"),
-        "the command 'kill -KILL $$' was ended by SIGKILL"
-    );
-    assert_eq!(
-        failure("kill -40 $$"),
-        "the command 'kill -40 $$' was ended by signal 40"
-    );
+    let check = |command: &str, how: &str| {
+        assert_eq!(failure(command), format!("the command '{command}' {how}"));
+    };
+    check("true; exit 7", "failed with exit status 7");
+    check("kill -KILL $$", "was ended by SIGKILL");
+    check("kill -40 $$", "was ended by signal 40");
     let message = failure("a\0b");
     assert!(message.contains("cannot be run"), "{message}");
 }

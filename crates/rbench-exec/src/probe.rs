@@ -2,6 +2,7 @@
 //! (`rbench probe`). Nothing is timed unless it says so.
 
 use std::path::Path;
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use rbench_core::{Clock as _, MonotonicClock, Nanos, Rank};
@@ -145,7 +146,7 @@ async fn host(
     let made = directory.clone();
     let first = move || {
         files::make_directory(&made).ok();
-        round_trip(&made)
+        round_trip(&made, &AtomicU64::default())
     };
     let Some(trip) = limited(group, patience, first).await? else {
         found.silent_at = Some("mkdir".to_owned());

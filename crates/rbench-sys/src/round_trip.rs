@@ -3,6 +3,7 @@
 use std::ffi::CString;
 use std::os::fd::{AsRawFd as _, RawFd};
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use nix::errno::Errno;
 use rbench_core::{By, Call, Clock as _, MonotonicClock, Nanos};
@@ -79,11 +80,17 @@ impl Root {
         }
     }
 
-    /// Returns true if each of several calls is a request.
-    fn arrives(&self, call: Call, counter: &mut RequestCounter) -> Option<bool> {
+    /// Returns true if each of several calls is a request. Counts them in `answered`.
+    fn arrives(
+        &self,
+        call: Call,
+        counter: &mut RequestCounter,
+        answered: &AtomicU64,
+    ) -> Option<bool> {
         let before = counter.read().ok()?;
-        if !(0..PROBES).all(|_| self.make(call).is_ok()) {
-            return None;
+        for _ in 0..PROBES {
+            self.make(call).ok()?;
+            answered.fetch_add(1, Ordering::Relaxed);
         }
         let since: Requests = counter.read().ok()?.since(&before);
         let count = match since.has_kinds() {
@@ -97,15 +104,17 @@ impl Root {
 /// Measures on the directory `dir`, with one call at a time, at most 300 and
 /// for about a second. Where the file system counts requests, the first kind of
 /// call is taken that is seen to arrive; where it does not, `statx`. `None`
-/// when the directory cannot be opened, the call fails, or none arrives.
+/// when the directory cannot be opened, the call fails, or none arrives. Counts
+/// calls that have returned in `answered`.
 ///
 /// On a file system of this host's kernel it says what such a call costs.
-pub fn round_trip(dir: &Path) -> Option<RoundTrip> {
+pub fn round_trip(dir: &Path, answered: &AtomicU64) -> Option<RoundTrip> {
     let root = Root::new(dir)?;
     let mut calls = ASKED.into_iter();
     let (call, seen) = match RequestCounter::find(dir) {
         Some(mut counter) => {
-            let arrives = |call: &Call| root.arrives(*call, &mut counter) == Some(true);
+            answered.fetch_add(1, Ordering::Relaxed);
+            let arrives = |call: &Call| root.arrives(*call, &mut counter, answered) == Some(true);
             (calls.find(arrives)?, true)
         }
         None => (ASKED[0], false),
@@ -117,6 +126,7 @@ pub fn round_trip(dir: &Path) -> Option<RoundTrip> {
         let start = clock.now();
         root.make(call).ok()?;
         times.push(clock.now().since(start));
+        answered.fetch_add(1, Ordering::Relaxed);
     }
     times.sort_unstable();
     Some(RoundTrip {
@@ -134,18 +144,21 @@ mod tests {
     #[test]
     fn a_directory_of_this_host_has_a_round_trip_that_nobody_saw() {
         let folder = tempfile::tempdir().expect("a directory");
-        let found = round_trip(folder.path()).expect("it answers");
+        let answered = AtomicU64::new(0);
+        let found = round_trip(folder.path(), &answered).expect("it answers");
         assert_eq!((found.name(), found.seen), ("statx", false));
         assert!(found.calls >= 1 && found.median > Nanos(0), "{found:?}");
+        assert_eq!(answered.into_inner(), u64::from(found.calls));
     }
 
     #[test]
     fn what_is_not_there_or_no_directory_has_none() {
         let folder = tempfile::tempdir().expect("a directory");
-        assert_eq!(round_trip(&folder.path().join("missing")), None);
+        let none = AtomicU64::new(0);
+        assert_eq!(round_trip(&folder.path().join("missing"), &none), None);
         let file = folder.path().join("file");
         std::fs::write(&file, "x").expect("room");
-        assert_eq!(round_trip(&file), None);
+        assert_eq!(round_trip(&file, &none), None);
     }
 
     #[test]

@@ -2,6 +2,9 @@
 //! phase: rows may be read as multiples of it.
 
 use std::path::{Path, PathBuf};
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use rbench_cli::Output;
@@ -14,8 +17,8 @@ use rbench_report::schema::RoundTrip;
 use rbench_sys::engine;
 use rbench_sys::round_trip::round_trip;
 
-/// If the file system has not answered by then, the report has no round trip. The
-/// thread that waits for it is abandoned.
+/// If the file system answers nothing for this long, the report has no round trip.
+/// The thread that waits for it is abandoned.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Measures at the leader of every host, on the directory `dir` or the nearest
@@ -39,11 +42,13 @@ pub async fn measure(
     let mut mine = None;
     if group.is_leader() {
         group.step("measuring a round trip");
-        let work = in_thread(move || round_trip(nearest(&place)?));
-        let limited = tokio::time::timeout(PATIENCE, work);
-        let found = group.attend(limited, || 0).await?;
+        let answered = Arc::<AtomicU64>::default();
+        let counted = Arc::clone(&answered);
+        let work = in_thread(move || round_trip(nearest(&place)?, &counted));
+        let patient = while_answered(work, &answered, || tokio::time::sleep(PATIENCE));
+        let found = group.attend(patient, || 0).await?;
         // The first phase reports a file system that does not answer.
-        let found = found.ok().and_then(Result::ok).flatten();
+        let found = found.and_then(Result::ok).flatten();
         mine = found.map(|found| RoundTrip {
             host: group.host_name().to_owned(),
             call: found.name().to_owned(),
@@ -54,6 +59,26 @@ pub async fn measure(
     }
     let all = group.quietly(group.world.gather_values(&mine)).await?;
     Ok(all.into_iter().flatten().flatten().collect())
+}
+
+/// Waits for work that counts its answers; `None` when none came during a `pause`.
+async fn while_answered<T, P: Future>(
+    work: impl Future<Output = T>,
+    answered: &AtomicU64,
+    pause: impl Fn() -> P,
+) -> Option<T> {
+    let mut work = pin!(work);
+    loop {
+        let before = answered.load(Ordering::Relaxed);
+        tokio::select! {
+            biased;
+            done = &mut work => return Some(done),
+            _ = pause() => {}
+        }
+        if answered.load(Ordering::Relaxed) == before {
+            return None;
+        }
+    }
 }
 
 /// Returns true if there is a report of ours, or a result file.
@@ -90,4 +115,34 @@ fn nearest(place: &Path) -> Option<&Path> {
     let special = place.exists() && !place.is_file() && !place.is_dir();
     let mut above = place.ancestors().filter(|_| !special);
     above.find(|dir| dir.is_dir())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn work_is_waited_for_as_long_as_answers_come() {
+        let answered = AtomicU64::new(0);
+        let answers = |most| {
+            let answered = &answered;
+            move || {
+                if answered.load(Ordering::Relaxed) < most {
+                    answered.fetch_add(1, Ordering::Relaxed);
+                }
+                std::future::ready(())
+            }
+        };
+        let third = std::future::poll_fn(|_| match answered.load(Ordering::Relaxed) {
+            3.. => std::task::Poll::Ready("done"),
+            _ => std::task::Poll::Pending,
+        });
+        assert_eq!(
+            while_answered(third, &answered, answers(9)).await,
+            Some("done")
+        );
+        let never = std::future::pending::<()>();
+        assert_eq!(while_answered(never, &answered, answers(5)).await, None);
+        assert_eq!(answered.load(Ordering::Relaxed), 5);
+    }
 }

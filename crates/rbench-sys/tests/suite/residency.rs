@@ -7,6 +7,7 @@ use std::num::NonZeroUsize;
 use std::os::fd::AsFd as _;
 use std::path::Path;
 use std::ptr::NonNull;
+use std::sync::atomic::AtomicU64;
 use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
@@ -333,7 +334,7 @@ mod needs_fuse {
                 config.faults = vec![fault.parse().expect("well formed")];
             });
             let earlier = bed.mounted.stats().snapshot();
-            let found = round_trip(bed.path()).expect("it answers");
+            let found = round_trip(bed.path(), &AtomicU64::default()).expect("it answers");
             let requests = between(&bed.mounted.stats().snapshot(), &earlier);
             assert_eq!((found.name(), found.seen), (call, true), "{requests:?}");
             assert!(found.median >= LATE, "{found:?}");

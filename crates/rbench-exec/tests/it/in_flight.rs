@@ -282,27 +282,14 @@ fn what_was_read_in_flight_is_compared_with_what_its_own_file_holds() {
     assert_eq!(failures(row), (37, vec![(FailureKind::Mismatch, 3)]));
 }
 
-/// Operations of each row in flight at `depth`. By Little's law: the sum of their times divided by
-/// the duration of the phase, on any machine.
-fn in_flight_at(depth: u32, dir: &Path) -> Vec<(String, f64)> {
-    let meta = Meta {
-        items: Some(20),
-        ..meta(depth)
-    };
-    let outcome = Run::meta(&[0], dir, meta).go().expect("runs");
-    well(&outcome);
-    let in_flight = |row: &PhaseOutcome| {
-        row.service.total().0 as f64 / (row.elapsed.as_secs_f64() * 1e9).max(1.0)
-    };
-    let rows = outcome.rows.iter();
-    rows.map(|row| (row.name.clone(), in_flight(row))).collect()
-}
-
 #[test]
 fn no_phase_has_several_in_flight_that_says_one() {
     let dir = tempfile::tempdir().expect("temporary directory");
-    for (name, in_flight) in in_flight_at(1, dir.path()) {
-        assert!(in_flight <= 1.0, "{name}: {in_flight}");
+    let outcome = Run::meta(&[0], dir.path(), meta(1)).go().expect("runs");
+    well(&outcome);
+    for row in &outcome.rows {
+        let times = row.service.total().0;
+        assert!(times <= row.elapsed.0, "{}: {times} ns", row.name);
     }
 }
 
@@ -563,12 +550,32 @@ mod needs_fuse {
 
     #[test]
     fn every_phase_has_several_in_flight_where_it_says_so() {
-        // The file system's latency by far exceeds the machine's own time.
-        let target = mount(|config| config.latency = "all=2ms".parse().expect("valid"));
+        // The file system serves four requests at a time, so of sixteen operations twelve wait: their
+        // times add up to four times the service of their requests, or to more on a slow machine.
+        let target = mount(|config| {
+            config.latency = "all=1ms".parse().expect("valid");
+            config.servers = Some(4);
+        });
+        let (outcome, seen) = target.count(Run::meta(&[0], target.path(), meta(16)));
+        well(&outcome);
         // Operations on the tree wait for each other.
-        let several = in_flight_at(16, target.path());
-        for (name, in_flight) in several.iter().filter(|(name, _)| !name.starts_with("tree")) {
-            assert!(*in_flight > 1.1, "{name}: {in_flight}");
+        let several = outcome.rows.iter();
+        for row in several.filter(|row| !row.name.starts_with("tree")) {
+            let info = PHASES.iter().find(|info| info.name == row.name);
+            let opens = info.expect("a phase of the table").opens.is_some();
+            let untimed = |kind| {
+                let around = [Kind::Lookup, Kind::Open, Kind::Flush, Kind::Release];
+                opens && around.contains(kind)
+            };
+            let timed = seen[&row.name].iter().filter(|(kind, _)| !untimed(kind));
+            let requests: u64 = timed.map(|(_, counts)| counts.requests).sum();
+            let times = row.service.total();
+            let least = Nanos(requests * 2_000_000);
+            assert!(
+                times > least,
+                "{}: {times:?}, {requests} requests",
+                row.name
+            );
         }
         target.end();
     }

@@ -333,25 +333,25 @@ mod needs_fuse {
     fn faults_in_the_middle_of_an_operation_are_what_they_are_one_at_a_time() {
         let of_names = [("unlink:EACCES@nth=30", true)];
         let faults = [
-            "create:EINTR@nth=30",
-            "create:ENOSPC@after=30",
-            "write:EINTR@nth=30",
-            "write:ENOSPC@nth=30",
-            "write:short@nth=30",
-            "write:EIO@after=30",
-            "fsync:EIO@nth=30",
-            "flush:EIO@nth=30",
-            "flush:EINTR@nth=30",
-            "open:EMFILE@nth=30",
-            "read:EIO@after=20",
-            "mkdir:EDQUOT@nth=30",
-            "rmdir:EBUSY@nth=30",
-            "unlink:EACCES@nth=30",
-            "rename:EXDEV@nth=30",
-            "link:EMLINK@nth=30",
-            "symlink:EPERM@nth=30",
-            "setattr:EFBIG@nth=30",
-            "setxattr:ENOSPC@nth=30",
+            "create:EINTR@nth=16",
+            "create:ENOSPC@after=16",
+            "write:EINTR@nth=16",
+            "write:ENOSPC@nth=16",
+            "write:short@nth=16",
+            "write:EIO@after=16",
+            "fsync:EIO@nth=16",
+            "flush:EIO@nth=16",
+            "flush:EINTR@nth=16",
+            "open:EMFILE@nth=16",
+            "read:EIO@after=10",
+            "mkdir:EDQUOT@nth=16",
+            "rmdir:EBUSY@nth=16",
+            "unlink:EACCES@nth=16",
+            "rename:EXDEV@nth=16",
+            "link:EMLINK@nth=16",
+            "symlink:EPERM@nth=16",
+            "setattr:EFBIG@nth=16",
+            "setxattr:ENOSPC@nth=16",
         ];
         let faults = faults.map(|fault| (fault, false));
         for (fault, with_many) in faults.into_iter().chain(of_names) {
@@ -367,12 +367,12 @@ mod needs_fuse {
                     kind.info().name.contains("-10") || kind.info().name.contains("-1k")
                 };
                 let phases = all().into_iter().filter(|kind| with_many || !many(kind));
-                // The 30th request depends on timing. With all items in leaves, the number of
+                // Which request is the 16th depends on timing. With all items in leaves, the number of
                 // directories that are not empty at the end is always the same.
                 let meta = Meta {
                     branch: Some(2),
                     leaf_only: true,
-                    items: Some(9),
+                    items: Some(5),
                     phases: Some(phases.collect()),
                     ..meta(depth)
                 };

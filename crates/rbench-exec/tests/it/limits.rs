@@ -426,7 +426,7 @@ pub mod needs_fuse {
     fn files_with_unlink_stay_and_are_named_when_a_call_does_not_return() {
         let (_alone, fs, dir) = faulty("write:hang@nth=60");
         let line = "--rw=write --bs=4k --size=64k --fallocate=none --unlink=1 --nrfiles=2 \
-                --time_based --runtime=20 --name=a --name=b";
+                --thinktime=1000 --time_based --runtime=20 --name=a --name=b";
         let outcome = wait_while_it_hangs(&fs, || limited(&dir, line, LIMIT));
         let left = outcome.left.join("; ");
         assert!(left.contains("a.0.0 is left behind"), "{left}");

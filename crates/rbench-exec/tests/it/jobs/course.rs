@@ -339,20 +339,25 @@ fn whoever_locks_a_file_does_all_its_operations() {
 
 mod needs_fuse {
     use super::*;
-    use crate::testfs::mount;
+    use crate::clock::wait_until;
+    use crate::testfs::{let_go_when_awaited, mount};
+    use rbench_testfs::Kind;
 
     #[test]
     fn what_another_job_ends_still_syncs_what_it_has_written() {
-        let target = mount(|_| {});
-        let line = "--name=a --rw=read --size=64k --rate_iops=100 --exitall --name=b --rw=write --size=64k \
+        let target = mount(|config| {
+            config.faults = vec!["read:hang@nth=1".parse().expect("a fault")];
+        });
+        let line = "--name=a --rw=read --size=64k --exitall --name=b --rw=write --size=64k \
                 --time_based --runtime=10m --end_fsync=1 --thinktime=10ms";
-        run_well(target.path(), line);
-        let synced = target
-            .fs
-            .stats()
-            .snapshot()
-            .counts(rbench_testfs::Kind::Fsync);
-        assert!(synced.requests >= 1, "{synced:?}");
+        let requests = |kind| target.fs.stats().snapshot().counts(kind).requests;
+        let written = || {
+            let before = requests(Kind::Write);
+            wait_until("a write", || requests(Kind::Write) > before);
+        };
+        let run = || run_well(target.path(), line);
+        let_go_when_awaited(&target.fs, 1, 1, written, run);
+        assert!(requests(Kind::Fsync) >= 1);
         target.end();
     }
 

@@ -34,6 +34,9 @@ mod needs_mpi {
     use std::process::{Command, Stdio};
     use std::time::{Duration, Instant};
 
+    use nix::sys::signal::{Signal, killpg};
+    use nix::unistd::Pid;
+
     use crate::common::{PATIENCE, Place, text, wait_until};
 
     const PROGRAM: &str = env!("CARGO_BIN_EXE_rbench");
@@ -50,18 +53,20 @@ mod needs_mpi {
         command
     }
 
-    /// Returns true if a process of the session is still running.
-    fn any_in_session(session: u32) -> bool {
+    /// The names of the session's processes that are still running.
+    fn in_session(session: u32) -> Vec<String> {
         let processes = fs::read_dir("/proc").expect("there").flatten();
-        let mut stats = processes.filter_map(|entry| {
+        let stats = processes.filter_map(|entry| {
             let is_process = entry.file_name().to_str()?.parse::<u32>().is_ok();
             is_process.then(|| fs::read_to_string(entry.path().join("stat")).ok())?
         });
-        stats.any(|stat| {
-            let behind_name = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
-            let fields: Vec<&str> = behind_name.split_whitespace().collect();
-            fields.first() != Some(&"Z") && fields.get(3) == Some(&&*session.to_string())
-        })
+        let names = stats.filter_map(|stat| {
+            let (name, rest) = stat.split_once('(')?.1.rsplit_once(')')?;
+            let fields: Vec<&str> = rest.split_whitespace().collect();
+            let runs = fields.first() != Some(&"Z");
+            (runs && fields.get(3) == Some(&&*session.to_string())).then(|| name.to_owned())
+        });
+        names.collect()
     }
 
     /// Checks that the command fails after at least this many seconds and leaves no process. Returns its messages.
@@ -79,8 +84,32 @@ mod needs_mpi {
         // 137 means that it was killed because it did not end.
         let code = output.status.code();
         assert!(!matches!(code, Some(0 | 137) | None), "{code:?}: {said}");
-        wait_until("no process is left", || !any_in_session(session));
+        wait_until("no process is left", || in_session(session).is_empty());
         said
+    }
+
+    /// Checks that all ranks end because one fails. Returns the messages.
+    ///
+    /// It does not wait for mpirun, which may hang at its own end if a rank exits while it connects
+    /// (PMIx 4.2.2: PMIx_server_finalize waits for a mutex).
+    fn ranks_failed(place: &Place, mut command: Command) -> String {
+        let messages = place.path("messages");
+        let file = fs::File::create(&messages).expect("created");
+        command.stdout(file.try_clone().expect("duplicated"));
+        let mut timeout = command.stderr(file).spawn().expect("it starts");
+        let session = timeout.id();
+        let said = || text(&fs::read(&messages).expect("there"));
+        wait_until("mpirun reports the failure", || {
+            said().contains("Exit code: ")
+        });
+        let launchers = ["timeout", "mpirun"];
+        wait_until("no rank is left", || {
+            let running = in_session(session);
+            running.iter().all(|name| launchers.contains(&&**name))
+        });
+        killpg(Pid::from_raw(session.cast_signed()), Signal::SIGKILL).expect("it is ours");
+        timeout.wait().expect("it ends");
+        said()
     }
 
     /// The rest of the line after `part`, which it must contain.
@@ -99,7 +128,8 @@ mod needs_mpi {
         let mut command = mpirun(&place);
         command.args(["-np", "2", "sh", "-c", script, PROGRAM]);
         command.args(["meta", "--items", "10", "--start-timeout", "1s"]);
-        let said = failed(command, 1);
+        let said = ranks_failed(&place, command);
+        assert_eq!(behind(&said, "Exit code: ").trim(), "1", "{said}");
         let sentence =
             "rbench: not all ranks joined within 1 s (--start-timeout): MPI_Init on host ";
         assert!(

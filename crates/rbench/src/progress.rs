@@ -55,7 +55,7 @@ impl Display {
             lines,
             feed,
             unsaid: RefCell::default(),
-            label: RefCell::default(),
+            label: RefCell::new("Start".to_owned()),
             step: Cell::new(true),
             begun: Cell::new(Instant::now()),
             last_line: Cell::new(None),

@@ -128,7 +128,9 @@ mod needs_mpi {
         let mut command = mpirun(&place);
         command.args(["-np", "2", "sh", "-c", script, PROGRAM]);
         command.args(["meta", "--items", "10", "--start-timeout", "1s"]);
+        let started = Instant::now();
         let said = ranks_failed(&place, command);
+        assert!(started.elapsed() >= Duration::from_secs(1), "{said}");
         assert_eq!(behind(&said, "Exit code: ").trim(), "1", "{said}");
         let sentence =
             "rbench: not all ranks joined within 1 s (--start-timeout): MPI_Init on host ";

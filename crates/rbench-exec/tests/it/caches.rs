@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use rbench_core::outcome::{Cache, PhaseOutcome};
-use rbench_core::residency::{Pages, Residency, Verdict};
+use rbench_core::residency::{LARGEST_REQUEST, Pages, Residency, Verdict};
 use rbench_core::{Bytes, Nanos, OpKind};
 use rbench_plan::io::{Layout, Rw};
 use rbench_plan::spec::{Io, Mdtest, Meta};
@@ -363,15 +363,25 @@ mod needs_fuse {
         row(&rows, "file-read").clone()
     }
 
-    /// Checks that the verdict is memory exactly if the row's operations made no request. The
-    /// kernel may drop all or some of the pages meanwhile, which affects both.
+    /// Checks that the verdict follows from the requests that the row's operations made. The
+    /// kernel, and other programs, may drop all or some of the pages at any time, which affects
+    /// both.
     fn check_verdict(row: &PhaseOutcome) {
-        let (known, before) = (verdict(row), looked(row).total().before);
-        let partly = (1..before.pages).contains(&before.cached);
-        let right = match (per_operation(row) == 0.0, known) {
-            (true, known) => known == Verdict::Memory,
-            (false, Verdict::Mixed) => partly,
-            (false, known) => known == Verdict::Perhaps,
+        let (known, total) = (verdict(row), looked(row).total());
+        // Of a file that is read in blocks, a request may answer many operations.
+        let most = match row.op {
+            OpKind::Read => {
+                let largest = LARGEST_REQUEST as f64 / total.returned as f64;
+                per_operation(row) * total.asked as f64 * largest
+            }
+            _ => per_operation(row),
+        };
+        let partly = (1..total.before.pages).contains(&total.before.cached);
+        let right = match known {
+            Verdict::Memory => most < 0.05,
+            Verdict::Mixed => most > 0.0 && (partly || most < 1.0),
+            Verdict::Perhaps => most > 0.0,
+            _ => false,
         };
         assert!(right, "{}: {known:?}: {:?}", row.name, looked(row));
     }
@@ -405,7 +415,9 @@ mod needs_fuse {
             check_verdict(&read);
             if !keep {
                 assert_eq!(before.cached, 0);
-                assert_eq!(per_operation(&read), 1.0, "a read for each file");
+                // A page that is dropped before it is copied is read again.
+                let asked = per_operation(&read);
+                assert!((1.0..1.5).contains(&asked), "{asked} reads for each file");
             }
         }
     }

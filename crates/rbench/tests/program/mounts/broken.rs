@@ -399,6 +399,17 @@ mod needs_fuse {
     }
 
     #[test]
+    fn space_that_is_freed_later_is_waited_for() {
+        let place = Place::new();
+        let options = format!("{UNCACHED} --quota 64m --latency release=1s");
+        let server = Server::start(&place, &options);
+        let result = checked(&place, "mnt", "full");
+        server.end();
+        let holding = with_verdict(&result, PromiseVerdict::Holds);
+        assert_eq!(holding.len(), 5, "{result:?}");
+    }
+
+    #[test]
     fn listings_that_are_broken_are_found_where_the_kernel_keeps_attributes() {
         for (broken, check) in [
             ("list-twice", "listing.each-once"),

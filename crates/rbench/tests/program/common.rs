@@ -2,6 +2,7 @@
 //! it, and waiting.
 
 use std::fs;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -62,6 +63,19 @@ impl Place {
         names.sort();
         names
     }
+}
+
+/// Creates the executable `to` through another process. While this process has a file open for
+/// writing, a process that another test starts inherits its descriptor, and until that one
+/// executes its own program, this one cannot be executed (`ETXTBSY`).
+pub fn install(to: &Path, content: &[u8]) {
+    let mut command = Command::new("install");
+    command.args(["--mode=755", "/dev/stdin"]).arg(to);
+    let mut child = command.stdin(Stdio::piped()).spawn().expect("install");
+    let mut pipe = child.stdin.take().expect("piped");
+    pipe.write_all(content).expect("all of it is read");
+    drop(pipe);
+    assert!(child.wait().expect("waited").success(), "{}", to.display());
 }
 
 /// The built-in file system, mounted in a test's directory.

@@ -13,6 +13,7 @@ use rbench_report::schema::Enough;
 use serde_json::Value;
 use tempfile::TempDir;
 
+use crate::common::install;
 use crate::valid;
 
 struct Place(TempDir);
@@ -109,9 +110,7 @@ const MDTEST: &str = "mdtest -d target/md -F -C -n 3 -W 60";
 /// A command that rbench runs before a phase, when its journal is open.
 fn between(script: &str, place: &Place) -> String {
     let path = place.path("between");
-    fs::write(&path, format!("#!/bin/sh\n{script}\n")).expect("written");
-    let allowed = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-    fs::set_permissions(&path, allowed).expect("allowed");
+    install(&path, format!("#!/bin/sh\n{script}\n").as_bytes());
     format!("--run-cmd-before-phase={}", path.display())
 }
 
@@ -407,12 +406,9 @@ mod needs_root {
     #[test]
     fn what_cannot_be_removed_makes_the_exit_code() {
         let place = Place::new();
-        let script = place.path("mounts");
-        let text =
+        let script =
             "#!/bin/sh\nmkdir -p $RBENCH_DIRECTORY/m && mount -t tmpfs none $RBENCH_DIRECTORY/m\n";
-        fs::write(&script, text).expect("written");
-        let allowed = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-        fs::set_permissions(&script, allowed).expect("allowed");
+        install(&place.path("mounts"), script.as_bytes());
         let line = "meta --dir target --items 3 --phases file-create --after-phase ./mounts";
         // The mount ends with its namespace, even if the test is killed.
         let mut command = Command::new("unshare");

@@ -6,7 +6,7 @@ use std::process::Output;
 
 use rbench_report::schema::{CheckResult, PromiseResult, PromiseVerdict};
 
-use crate::common::{Place, Server, text};
+use crate::common::{Place, Server, install, text};
 use crate::valid;
 
 /// Other users have access, and the kernel asks for attributes and names each time.
@@ -117,7 +117,8 @@ mod needs_root {
             std::os::unix::fs::chown(path, Some(NOBODY), Some(NOBODY)).expect("root");
         }
         // The program's directory may be inaccessible to other users.
-        fs::copy(env!("CARGO_BIN_EXE_rbench"), &copy).expect("copied");
+        let program = fs::read(env!("CARGO_BIN_EXE_rbench")).expect("it can be read");
+        install(&copy, &program);
         let output = Command::new(copy)
             .args(["check", "--format", "json", "--quiet", "--dir"])
             .arg(own.path())

@@ -37,7 +37,7 @@ mod needs_mpi {
     use nix::sys::signal::{Signal, killpg};
     use nix::unistd::Pid;
 
-    use crate::common::{PATIENCE, Place, text, wait_until};
+    use crate::common::{PATIENCE, Place, install, text, wait_until};
 
     const PROGRAM: &str = env!("CARGO_BIN_EXE_rbench");
 
@@ -153,8 +153,7 @@ mod needs_mpi {
         for at in places {
             image[at..at + into.len()].copy_from_slice(into);
         }
-        fs::copy(PROGRAM, to).expect("copied");
-        fs::write(to, image).expect("written");
+        install(to, &image);
     }
 
     #[test]

@@ -475,6 +475,18 @@ mod tests {
 
     #[test]
     fn another_user_for_a_while_leaves_the_process_as_it_was() {
+        // Runs in a process of its own: what is compared belongs to a process, and other tests
+        // change their user too.
+        const ALONE: &str = "RBENCH_TEST_ALONE";
+        let name = "another_user_for_a_while_leaves_the_process_as_it_was";
+        if std::env::var_os(ALONE).is_none() {
+            let mut alone = std::process::Command::new(std::env::current_exe().expect("known"));
+            alone.args(["--exact", &format!("promises::ground::tests::{name}")]);
+            let run = alone.env(ALONE, "1").output().expect("it starts");
+            let said = String::from_utf8_lossy(&run.stdout);
+            assert!(run.status.success() && said.contains("1 passed"), "{run:?}");
+            return;
+        }
         let dir = tempfile::tempdir().expect("temporary directory");
         let before = nix::sys::prctl::get_dumpable();
         let other = promise("test.user")

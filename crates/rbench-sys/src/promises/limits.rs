@@ -60,13 +60,15 @@ pub(super) const PROMISES: &[Promise] = &[
             g.unlink("filler").ok()?;
             let fd = g.open("a", OFlag::O_CREAT | OFlag::O_RDWR).ready()?;
             let start = Instant::now();
-            while g.write("a", &fd, &pattern(1 << 20), 0).result.is_err() {
+            loop {
                 let soon = start.elapsed() < IN_BACKGROUND;
+                if g.write("a", &fd, &pattern(1 << 20), 0).result.is_ok() {
+                    return Ok(());
+                }
                 let words = ("space for 1 MiB", "none after 5 s");
                 g.is("pwrite64", "a", soon, words)?;
                 std::thread::sleep(Duration::from_millis(20));
             }
-            Ok(())
         }),
     promise("full.free-told")
         .says("statvfs reports less free space after a file is written")
@@ -76,6 +78,7 @@ pub(super) const PROMISES: &[Promise] = &[
             let start = Instant::now();
             let mut length = 0;
             loop {
+                let soon = start.elapsed() < IN_BACKGROUND;
                 let before = free(g)?;
                 g.write("a", &fd, &pattern(4 << 20), length).ready()?;
                 g.fsync("a", &fd).ready()?;
@@ -84,7 +87,6 @@ pub(super) const PROMISES: &[Promise] = &[
                     return Ok(());
                 }
                 // The space of files that were removed earlier may be freed meanwhile.
-                let soon = start.elapsed() < IN_BACKGROUND;
                 let words = ("4 MiB less", format!("{less} bytes less"));
                 g.is("statvfs", ".", soon, (words.0, &words.1))?;
                 std::thread::sleep(Duration::from_secs(1));
@@ -137,6 +139,7 @@ fn fill(g: &Ground) -> Result<i64, Breach> {
         if at == 0 {
             data(g, length, &mut block);
         }
+        let soon = start.elapsed() < IN_BACKGROUND;
         match nix::sys::uio::pwrite(&fd, &block[at..], length) {
             Ok(n) if n > 0 && length < 2 * SMALL as i64 => length += n as i64,
             Ok(0) => {
@@ -148,9 +151,7 @@ fn fill(g: &Ground) -> Result<i64, Breach> {
                 return Err(g.undecided("pwrite64", seen));
             }
             // The space of files that were removed earlier may not be free yet.
-            Err(Errno::ENOSPC | Errno::EDQUOT)
-                if length == 0 && start.elapsed() < IN_BACKGROUND =>
-            {
+            Err(Errno::ENOSPC | Errno::EDQUOT) if length == 0 && soon => {
                 std::thread::sleep(Duration::from_millis(20));
             }
             Err(Errno::EDQUOT) => break,

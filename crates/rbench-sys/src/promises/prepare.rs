@@ -2,6 +2,7 @@
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
@@ -130,23 +131,32 @@ impl Ground<'_> {
 
     /// Runs calls as a user who is not root, in this group. Afterwards the thread is root again.
     pub(super) fn as_user(&self, user: u32, group: u32, calls: impl FnOnce() -> Kept) -> Kept {
-        /// True if the process can be traced and dumped, which the kernel disables when a process
-        /// changes its user.
-        struct Back(bool);
+        /// Number of threads that are another user, and whether the process could be traced and
+        /// dumped before: the kernel disables that when a thread changes its user.
+        static OTHERS: Mutex<(u32, bool)> = Mutex::new((0, false));
+        struct Back;
         impl Drop for Back {
             fn drop(&mut self) {
                 setfsuid(Uid::from_raw(0));
                 setfsgid(Gid::from_raw(0));
-                if self.0 {
+                let mut others = OTHERS.lock().unwrap_or_else(PoisonError::into_inner);
+                others.0 -= 1;
+                if *others == (0, true) {
                     // A failure only affects tracing.
                     let _ = prctl::set_dumpable(true);
                 }
             }
         }
-        // SAFETY: the call takes no pointer. A process cannot set the value 2: it is then left as
-        // it becomes.
-        let dumpable = unsafe { libc::prctl(libc::PR_GET_DUMPABLE) };
-        let back = Back(dumpable == 1);
+        let back = {
+            let mut others = OTHERS.lock().unwrap_or_else(PoisonError::into_inner);
+            if others.0 == 0 {
+                // SAFETY: the call takes no pointer. A process cannot set the value 2: it is then
+                // left as it becomes.
+                others.1 = unsafe { libc::prctl(libc::PR_GET_DUMPABLE) } == 1;
+            }
+            others.0 += 1;
+            Back
+        };
         setfsgid(Gid::from_raw(group));
         setfsuid(Uid::from_raw(user));
         // An invalid value changes nothing, and returns the current one.
@@ -175,13 +185,16 @@ impl Ground<'_> {
             Ok((attributes.st_ctime, attributes.st_ctime_nsec))
         };
         let first = stamp(0)?;
-        let mut number = 1;
-        while stamp(number)? == first {
-            if start.elapsed() > LONGEST {
+        for number in 1.. {
+            // The last look comes after the time is over, however long this process had to wait.
+            let last = start.elapsed() > LONGEST;
+            if stamp(number)? != first {
+                break;
+            }
+            if last {
                 return Err(self.undecided("stat", "the times of new files do not advance"));
             }
             std::thread::sleep(Duration::from_millis(3));
-            number += 1;
         }
         Ok(())
     }

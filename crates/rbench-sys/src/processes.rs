@@ -185,6 +185,15 @@ mod tests {
         command.args(["-c", &script]).spawn().expect("bash")
     }
 
+    /// Waits until it holds: a busy machine may read a command line too late for a single look.
+    fn wait_until(holds: impl Fn() -> bool) {
+        let start = Instant::now();
+        while !holds() {
+            assert!(start.elapsed().as_secs() < 300, "in vain");
+            std::thread::yield_now();
+        }
+    }
+
     #[test]
     fn a_command_line_that_cannot_be_read_is_not_waited_for() {
         let dir = tempfile::tempdir().expect("temporary directory");
@@ -197,7 +206,7 @@ mod tests {
         assert_eq!(command_line(&process), None);
         fs::remove_file(&path).expect("removed");
         fs::write(&path, b"a\0b\0").expect("written");
-        assert_eq!(command_line(&process).as_deref(), Some(&b"a\0b\0"[..]));
+        wait_until(|| command_line(&process).as_deref() == Some(&b"a\0b\0"[..]));
     }
 
     #[test]
@@ -225,22 +234,14 @@ mod tests {
         assert_eq!(named(&name, &[]), []);
         let mut child = sleeper(&name);
         let number = child.id();
-        let start = Instant::now();
-        while named(&name, &[]).is_empty() && start.elapsed().as_secs() < 300 {
-            std::thread::yield_now();
-        }
         let process = Process::of(number).expect("it runs");
-        assert_eq!(named(&name, &[]), [process]);
+        wait_until(|| named(&name, &[]) == [process]);
         assert_eq!(named(&name, &[number]), []);
-        assert!(named("sleep", &[]).contains(&process));
+        wait_until(|| named("sleep", &[]).contains(&process));
         assert!(!named("leep", &[]).contains(&process));
         child.kill().expect("killed");
         // Until it is waited for it still has a number. Its memory is freed first.
-        let exists = || process.used().is_some() || Process::of(number).is_some();
-        while exists() && start.elapsed().as_secs() < 300 {
-            std::thread::yield_now();
-        }
-        assert_eq!((process.used(), Process::of(number)), (None, None));
+        wait_until(|| process.used().is_none() && Process::of(number).is_none());
         child.wait().expect("waited for");
         assert_eq!(named(&name, &[]), []);
     }

@@ -257,10 +257,9 @@ mod tests {
     use std::sync::mpsc;
     use std::time::{Duration, Instant};
 
-    /// Returns the call and path in which a thread that does `work` waits.
-    fn wait_until_seen(
-        work: impl FnOnce() + Send + 'static,
-    ) -> Option<(&'static str, Option<PathBuf>)> {
+    /// Waits until a thread that does `work` is seen in this call, in which it stays. Before it,
+    /// the thread may wait elsewhere, as for a page of the program.
+    fn wait_until_seen(call: &str, path: &Path, work: impl FnOnce() + Send + 'static) {
         let (sender, receiver) = mpsc::channel();
         std::thread::spawn(move || {
             sender.send(this_thread()).expect("received");
@@ -268,14 +267,18 @@ mod tests {
         });
         let thread = receiver.recv().expect("sent");
         let start = Instant::now();
-        while start.elapsed() < Duration::from_secs(300) {
-            if let Some(first) = waiting(thread) {
-                assert_eq!(waiting(thread).as_ref(), Some(&first), "still in it");
-                return Some((first.call, first.path));
+        loop {
+            let first = waiting(thread);
+            let in_it = |seen: &Waiting| seen.call == call && seen.path.as_deref() == Some(path);
+            if first.as_ref().is_some_and(in_it) && waiting(thread) == first {
+                return;
             }
+            assert!(
+                start.elapsed() < Duration::from_secs(300),
+                "{call}: {first:?}"
+            );
             std::thread::sleep(Duration::from_millis(2));
         }
-        None
     }
 
     #[test]
@@ -285,16 +288,16 @@ mod tests {
         nix::unistd::mkfifo(&fifo, nix::sys::stat::Mode::S_IRWXU).expect("made");
         let path = fifo.clone();
         // Opening a FIFO for reading waits for a writer.
-        let opens = wait_until_seen(move || drop(fs::File::open(path)));
-        assert_eq!(opens, Some(("openat", Some(fifo.clone()))));
+        wait_until_seen("openat", &fifo, move || drop(fs::File::open(path)));
         let both = fs::File::options()
             .read(true)
             .write(true)
             .open(&fifo)
             .expect("opened");
         let reader = both.try_clone().expect("cloned");
-        let reads = wait_until_seen(move || drop(std::io::Read::read(&mut &reader, &mut [0])));
-        assert_eq!(reads, Some(("read", Some(fifo.clone()))));
+        wait_until_seen("read", &fifo, move || {
+            drop(std::io::Read::read(&mut &reader, &mut [0]));
+        });
         // Releases both threads.
         std::io::Write::write_all(&mut &both, b"xx").expect("written");
     }
@@ -304,13 +307,11 @@ mod tests {
         // Both ends stay open, and no data comes.
         let (from, _to) = std::io::pipe().expect("a pipe");
         let file = tempfile::NamedTempFile::new().expect("a file");
-        let path = file.path().to_owned();
         let out = file.reopen().expect("opened");
-        let splices = wait_until_seen(move || {
+        wait_until_seen("splice", file.path(), move || {
             let flags = nix::fcntl::SpliceFFlags::empty();
             let _ = nix::fcntl::splice(from, None, out, None, 4096, flags);
         });
-        assert_eq!(splices, Some(("splice", Some(path))));
     }
 
     #[test]

@@ -154,8 +154,9 @@ mod tests {
         queue.push(Nanos(0), move || {
             let _ = all_pushed.recv();
         });
+        let start = MonotonicClock.now();
         for delay in DELAYS {
-            let (done, due) = (done.clone(), after(delay));
+            let (done, due) = (done.clone(), Nanos(start.0 + delay.0));
             queue.push(due, move || {
                 let early = MonotonicClock.now() < due;
                 // The receiver waits for as many as were pushed.

@@ -278,6 +278,7 @@ mod needs_root {
 
 mod needs_fuse {
     use super::*;
+    use crate::clock::wait_until;
     use crate::testfs::mount;
 
     /// A file system with this much space.
@@ -360,7 +361,14 @@ mod needs_fuse {
             change(&mut io);
             Run::io(&[0, 0], target.path(), io)
         };
+        let free = || {
+            let totals = nix::sys::statvfs::statvfs(target.path()).expect("mounted");
+            totals.blocks_free() * totals.fragment_size()
+        };
+        let before = free();
         assert_eq!(well(of(3 * MIB, |_| ())).warnings, []);
+        // The kernel tells the file system later that nobody has the removed files.
+        wait_until("their space is free", || free() == before);
         let near = well(of(15 * MIB / 4, |_| ()));
         let [(code, said)] = near.warnings.as_slice() else {
             panic!("{:?}", near.warnings);

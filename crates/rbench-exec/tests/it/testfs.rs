@@ -88,7 +88,7 @@ pub fn let_go_when_awaited<T>(
 ) -> T {
     let over = AtomicBool::new(false);
     let release = || {
-        let (mut left, mut groups, started) = (requests, Vec::new(), Instant::now());
+        let (mut left, mut groups, mut started) = (requests, Vec::new(), Instant::now());
         while !over.load(Ordering::SeqCst) {
             let together = depth.min(left) as usize;
             let all_there = left > 0 && fs.hanging() >= together;
@@ -98,6 +98,7 @@ pub fn let_go_when_awaited<T>(
                 let released = fs.release_hangs();
                 left = left.saturating_sub(released as u64);
                 groups.push((released, together));
+                started = Instant::now();
             }
             std::thread::sleep(Duration::from_micros(200));
         }

@@ -152,7 +152,11 @@ fn sigusr2_lets_go_what_hangs_and_the_end_ends_it() {
         mkdir
     };
     let first = hung();
-    served.signal(Signal::SIGUSR2);
+    // The log has a fault a moment before its request is held.
+    await_that("the release", || {
+        served.signal(Signal::SIGUSR2);
+        first.is_finished()
+    });
     assert!(first.join().expect("no panic").is_ok());
     fs::remove_dir(served.point.join("d")).expect("there");
     let second = hung();

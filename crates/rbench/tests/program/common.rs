@@ -114,6 +114,14 @@ pub fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
+/// Lines of a file that is being written, if it is there, without one that is not complete.
+pub fn complete_lines(path: &Path) -> Vec<String> {
+    let text = fs::read_to_string(path).unwrap_or_default();
+    let lines = text.split_inclusive('\n');
+    let complete = lines.filter_map(|line| line.strip_suffix('\n'));
+    complete.map(str::to_owned).collect()
+}
+
 pub fn mounted_below(path: &Path) -> bool {
     let mounts = fs::read_to_string("/proc/mounts").expect("mounts");
     mounts.contains(&*path.to_string_lossy())

@@ -12,7 +12,7 @@ use nix::unistd::Pid;
 use rbench_report::RunResult;
 use rbench_sys::engine::{ENGINES, EngineInfo};
 
-use crate::common::{Place, Server, mounted_below, text, wait_until};
+use crate::common::{Place, Server, complete_lines, mounted_below, text, wait_until};
 
 /// Runs in a new directory. Checks the exit code, one line of standard error that contains
 /// `expect`, and that standard output and the target are empty.
@@ -573,7 +573,7 @@ mod needs_fuse {
             .expect("starts");
         let journal = place.path("run.json.journal");
         wait_until("a phase is journalled", || {
-            fs::read_to_string(&journal).map_or(0, |j| j.lines().count()) >= 3
+            complete_lines(&journal).len() >= 3
         });
         kill(Pid::from_raw(child.id().cast_signed()), Signal::SIGKILL).expect("signal");
         child.wait().expect("ends");
@@ -652,7 +652,7 @@ mod needs_fuse {
     #[test]
     fn a_clean_up_that_takes_long_does_not_cost_the_report() {
         let place = Place::new();
-        let server = Server::start(&place, "--memory 64m --latency unlink=30ms");
+        let server = Server::start(&place, "--memory 64m --latency unlink=60ms");
         let mut child = place
             .command("meta --dir mnt --files-only --depth 0 --items 400 --out run.json --quiet")
             .stdout(Stdio::null())
@@ -660,7 +660,7 @@ mod needs_fuse {
             .expect("starts");
         let journal = place.path("run.json.journal");
         wait_until("all but the removal is journalled", || {
-            fs::read_to_string(&journal).map_or(0, |j| j.lines().count()) >= 6
+            complete_lines(&journal).len() >= 6
         });
         kill(Pid::from_raw(child.id().cast_signed()), Signal::SIGINT).expect("signal");
         let started = Instant::now();
@@ -713,10 +713,9 @@ mod needs_fuse {
             said.trim_end().ends_with("acks.1.1 already exists"),
             "{said}"
         );
-        assert_eq!(
-            (said.lines().count(), text(&output.stdout).as_str()),
-            (1, "")
-        );
+        // On a busy machine rbench also says how long a step has taken.
+        let sentences = said.lines().filter(|line| !line.ends_with(" elapsed"));
+        assert_eq!((sentences.count(), text(&output.stdout).as_str()), (1, ""));
         // Nothing was created on either file system.
         assert!(place.entries("mnt").is_empty());
         assert_eq!(fs::read(place.path("acks.1.1")).expect("there"), b"mine");
@@ -771,7 +770,9 @@ mod needs_fuse {
         assert!(known == written.items && blocks("allowed") <= 1, "{audit}");
         // Small files: the target must not be reported as the cause.
         let small = "io --dir mnt --rw write --files 500 --file-size 512 --verify --ack-journal other/small";
-        let output = place.run(&format!("{small} --fsync never --time 60 --out small.json"));
+        let output = place.run(&format!(
+            "{small} --fsync never --time 3600 --out small.json"
+        ));
         let said = text(&output.stderr);
         assert!(
             said.contains("other/small.0.0 cannot be written: "),

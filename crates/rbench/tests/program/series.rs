@@ -87,7 +87,7 @@ fn a_suite_takes_series_as_steps_but_no_suite() {
 #[test]
 fn a_stopped_search_says_how_it_continues() {
     let place = Place::new();
-    let line = "knee --slo max=1s --time 2 --from 2000 --to 2000 --out k.json -- io --dir target --rw read --size 64k --bs 4k";
+    let line = "knee --slo max=100s --time 8 --from 2000 --to 2000 --out k.json -- io --dir target --rw read --size 64k --bs 4k";
     let child = place
         .command(line)
         .stdin(Stdio::null())

@@ -8,7 +8,7 @@ use std::process::{Command, Output, Stdio};
 
 use tempfile::TempDir;
 
-use crate::common::wait_until;
+use crate::common::{complete_lines, wait_until};
 
 struct Place(TempDir);
 
@@ -175,8 +175,8 @@ fn several_runs_of_each_side_are_named_by_base_and_new() {
 /// Waits until the journal contains a line with this start.
 fn wait_for(journal: &Path, start: &str) {
     wait_until(start, || {
-        let text = fs::read_to_string(journal).unwrap_or_default();
-        text.lines().any(|line| line.starts_with(start))
+        let lines = complete_lines(journal);
+        lines.iter().any(|line| line.starts_with(start))
     });
 }
 

@@ -28,10 +28,14 @@ fn longest(outcome: &Outcome, job: u32) -> Nanos {
 /// Checks that nothing was measured, and that a warning about this job reports it.
 pub fn check_ramp_only(outcome: &Outcome, job: &str) {
     assert!(outcome.rows.iter().all(|row| row.items == 0), "{job}");
-    let [(code, message)] = outcome.warnings.as_slice() else {
+    // The disk may be nearly full.
+    let mut warnings = outcome
+        .warnings
+        .iter()
+        .filter(|(code, _)| *code == "ramp-only");
+    let (Some((_, message)), None) = (warnings.next(), warnings.next()) else {
         panic!("{job}: {:?}", outcome.warnings);
     };
-    assert_eq!(*code, "ramp-only");
     assert!(message.starts_with(&format!("{job}: ")), "{message}");
 }
 

@@ -121,7 +121,7 @@ fn passes_go_over_the_same_names_again() {
     assert_eq!(outcome.row("a-stat").items, 3);
     let outcome = run_well(dir.path(), &line("filestat", "--file_service_type=random"));
     assert_eq!(outcome.row("a-stat").items, 10);
-    let timed = "--time_based --runtime=10";
+    let timed = "--time_based --runtime=10m";
     let outcome = run(dir.path(), &line("filedelete", timed));
     let row = outcome.row("a-unlink");
     assert_eq!((row.items, row.failures.total()), (10, 1));

@@ -120,7 +120,8 @@ mod needs_root {
         let program = fs::read(env!("CARGO_BIN_EXE_rbench")).expect("it can be read");
         install(&copy, &program);
         let output = Command::new(copy)
-            .args(["check", "--format", "json", "--quiet", "--dir"])
+            .args(["check", "--format", "json", "--quiet"])
+            .args(["--time-limit", "600s", "--dir"])
             .arg(own.path())
             .current_dir(place.path(""))
             .uid(NOBODY)

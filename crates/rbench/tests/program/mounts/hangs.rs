@@ -59,7 +59,7 @@ mod needs_fuse {
 
     #[test]
     fn a_call_of_the_set_up_is_given_up_at_its_limit_and_ends_with_1() {
-        let hanging = Hanging::in_its_set_up("--op-timeout 500ms --out out.json");
+        let hanging = Hanging::in_its_set_up("--op-timeout 10s --out out.json");
         let (code, said, _) = hanging.end("and is abandoned");
         let limit = said.contains("rank 0 on ") && said.contains("(--op-timeout) and is abandoned");
         assert!(limit && said.contains("mkdir"), "{said}");
@@ -82,7 +82,7 @@ mod needs_fuse {
     fn counters_say_nothing_of_a_phase_in_which_a_worker_was_given_up() {
         // Only the phase that reads opens files.
         let line = "meta --dir mnt --depth 0 --items 40 --files-only --threads 3 \
-                    --phases file-create,file-stat,file-read --op-timeout 3s --out out.json";
+                    --phases file-create,file-stat,file-read --op-timeout 20s --out out.json";
         let hanging = Hanging::on_a_mount("open:hang@nth=20", line);
         let (code, said, place) = hanging.end("and is abandoned");
         assert_eq!(code, Some(1), "{said}");

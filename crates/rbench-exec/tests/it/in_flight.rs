@@ -60,8 +60,8 @@ pub fn well(outcome: &Outcome) {
 /// A phase's requests to the file system, without the kernel's own ones.
 pub fn requests(counts: &BTreeMap<Kind, Counts>) -> BTreeMap<Kind, (u64, u64)> {
     let asked = counts.iter().filter(|(kind, counts)| {
-        // The kernel releases files and directories later, looks up names again after a cache miss, and a ring asks
-        // once whether files can be polled.
+        // The kernel releases files and directories later, looks up names again after a cache miss,
+        // and a ring asks once whether files can be polled.
         let own = !matches!(
             kind,
             Kind::Release

@@ -300,7 +300,8 @@ mod needs_fuse {
 
     /// The rows of a run, and the requests of each.
     fn seen(depth: u32) -> (Outcome, BTreeMap<String, BTreeMap<Kind, Counts>>) {
-        let target = mount(|_| ());
+        // Past the page cache: what is dropped from it before a caller has it is read again.
+        let target = mount(|config| config.direct_io = true);
         let mut run = Run::meta(&[0, 0], target.path(), meta(depth));
         run.common.threads = Some(2);
         let (outcome, seen) = target.count(run);
